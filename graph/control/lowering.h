@@ -19,7 +19,7 @@ namespace penstock::graph {
 class Lowerings {
  public:
   explicit Lowerings(const Model& model)
-      : in_(model.controls.size()), why_(model.controls.size()), resident_(model.controls.size()) {
+      : in_(model.controls.size()), why_(model.controls.size()), why_no_region_(model.controls.size()) {
     for (const ControlId c : model.controls.ids()) {
       const BodyId body = model.controls[c].in;
       if (body >= 0) in_[c] = model.bodies[body].of;
@@ -34,18 +34,21 @@ class Lowerings {
     for (; c >= 0 && why_[c].empty(); c = in_[c]) why_[c] = why;
   }
 
-  // Whether the device decides the construct in a resident region. None is to be in one before LetBeResident is called;
-  // LeaveRegions takes it back for a construct and those around it.
-  bool InRegion(ControlId c) const { return OnDevice(c) && resident_[c]; }
-  void LetBeResident() { resident_.assign(resident_.size(), true); }
-  void LeaveRegions(ControlId c) {
-    for (; c >= 0; c = in_[c]) resident_[c] = false;
+  // Whether the device decides the construct in a resident region. None is to be in one before UseRegions is called;
+  // LeaveRegion takes it back for a construct and those around it.
+  bool InRegion(ControlId c) const { return uses_regions_ && OnDevice(c) && why_no_region_[c].empty(); }
+  // Why it does not, if regions are used; empty if it does.
+  const std::string& why_no_region(ControlId c) const { return why_no_region_[c]; }
+  void UseRegions() { uses_regions_ = true; }
+  void LeaveRegion(ControlId c, const std::string& why) {
+    for (; c >= 0 && why_no_region_[c].empty(); c = in_[c]) why_no_region_[c] = why;
   }
 
  private:
   detail::Table<ControlId, ControlId> in_;  // the construct around each; none: it is in no body
   detail::Table<ControlId, std::string> why_;
-  detail::Table<ControlId, bool> resident_;
+  detail::Table<ControlId, std::string> why_no_region_;
+  bool uses_regions_ = false;
 };
 
 // The devices, as far as the rule knows them.

@@ -122,7 +122,7 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Progress ProgressOf(const Decision& 
   if (decision.kind != DecisionKind::kAgain && decision.kind != DecisionKind::kAgainCounted) return {};
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   if (decision.in_region != 0) {
-    const int64_t most = decision.kind == DecisionKind::kAgain ? decision.most : decision.loop->most;
+    const int64_t most = decision.most > 0 ? decision.most : decision.loop->most;
     return {most - IterationsInRegion(decision.in_region), 0, IsRegionStopped()};
   }
 #endif

@@ -226,8 +226,8 @@ PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunBranch(uint32_t at) {
     if (branch.loop != 0) {
       int64_t& iterations = self.iterations[branch.loop - 1];
       iterations = branch.again != 0 ? iterations + 1 : 1;
+      if (branch.decides != 0 && branch.again != 0 && iterations % 4 == 0) LookForStop();
     }
-    if (branch.decides != 0 && epoch % 4 == 0) LookForStop();
   }
   __syncwarp();
   return SharedAt<uint32_t>(args + uint32_t{sizeof(ResidentBranch)} + choice * uint32_t{sizeof(uint32_t)});
@@ -378,13 +378,14 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunPages(const ResidentArgs& arg
   constexpr uint32_t kNone = ~uint32_t{0};
   const uint32_t first = args.first_page[worker], end = args.first_page[worker + 1];
   uint32_t even = kNone, odd = kNone;  // the pages in the places of even and of odd ones
-  bool arrived = false;  // both
+  bool arrived = true;  // no page is on its way
   uint32_t next = first * kPageBytes;
 #pragma unroll 1
   while (next < end * kPageBytes) {
     const uint32_t page = next / kPageBytes, place = memory + page % 2 * kPageBytes;
     const bool is_even = page % 2 == 0;
     if ((is_even ? even : odd) != page) {
+      if (!arrived) asm volatile("cp.async.wait_all;" ::: "memory");  // it may be on its way to the same place
       FetchPage(args.pages, page, end, place);
       arrived = false;
     }
@@ -403,6 +404,7 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunPages(const ResidentArgs& arg
     next = RunPage(place, next % kPageBytes, page);
     __syncwarp();
   }
+  asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunWorker(const ResidentArgs& args) {

@@ -34,7 +34,7 @@ namespace penstock::detail {
 
 // The progress of a worker that has ended the task at a position, counting from 1, of its list in an epoch. Later
 // progress is greater.
-inline constexpr int kPositionBits = 20;
+inline constexpr int kPositionBits = 16;
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE constexpr uint64_t ProgressAt(uint64_t epoch, uint32_t position) {
   return (epoch << kPositionBits) | position;
 }

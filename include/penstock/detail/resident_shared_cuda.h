@@ -1,4 +1,5 @@
-// The shared memory of a block that runs a resident region (resident_protocol.h), and the worker whose thread looks.
+// The shared memory of a block that runs a resident region (resident_protocol.h), and the part of it that belongs to
+// the calling thread's worker.
 //
 // Threads: device code of a region's kernel, compiled for compute capability 9.0 or more.
 #pragma once

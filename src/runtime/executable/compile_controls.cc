@@ -97,9 +97,9 @@ class ControlCompiler {
   absl::StatusOr<std::shared_ptr<ExecutableCore>> Compile(const graph::Folded& folded, const CompileOptions& options,
                                                           DeclaredGraph declared) {
     std::vector<CompiledControl> controls;
-    declared.add_constructs = [&, part = declared.is_part_of_graph](std::vector<std::unique_ptr<RunSlot>>& slots,
-                                                                    std::vector<std::string>& notes) {
-      PENSTOCK_RETURN_IF_ERROR(AddConstructs(folded, options, controls, slots));
+    declared.add_constructs = [&, part = declared.is_part_of_graph, in_region = declared.is_part_of_region](
+                                  std::vector<std::unique_ptr<RunSlot>>& slots, std::vector<std::string>& notes) {
+      PENSTOCK_RETURN_IF_ERROR(AddConstructs(folded, options, in_region, controls, slots));
       if (!slots.empty()) AddNotes(*slots[0], notes);
       return part ? absl::OkStatus() : Capture(slots);  // a part's memory is known where its construct is
     };
@@ -120,6 +120,8 @@ class ControlCompiler {
     notes.push_back(control.on_device ? "the device decides " + name
                                       : "the host drives " + name + ", which waits for each condition, since " +
                                             lowerings_.why(control.id));
+    const std::string& why_not = lowerings_.why_no_region(control.id);
+    if (control.on_device && !why_not.empty()) notes.push_back(name + " is in no region: " + why_not);
   }
 
   static void AddNotes(const RunSlot& slot, std::vector<std::string>& notes) {
@@ -131,12 +133,13 @@ class ControlCompiler {
   }
 
   // Called for the slots of an executable that is being made. If it is made once more, the parts stay.
-  absl::Status AddConstructs(const graph::Folded& folded, const CompileOptions& options,
+  absl::Status AddConstructs(const graph::Folded& folded, const CompileOptions& options, bool within_region,
                              std::vector<CompiledControl>& controls, std::vector<std::unique_ptr<RunSlot>>& slots) {
     if (folded.controls.empty()) return absl::OkStatus();
     if (controls.empty()) {
       for (const auto& control : folded.controls) {
         PENSTOCK_ASSIGN_OR_RETURN(CompiledControl compiled, CompileParts(control, options, slots));
+        compiled.within_region = within_region;
         controls.push_back(std::move(compiled));
       }
     }
@@ -153,7 +156,8 @@ class ControlCompiler {
                                                const CompileOptions& options,
                                                const std::vector<std::unique_ptr<RunSlot>>& slots) {
     const CompileOptions of_part = OptionsOfPart(options, *control, static_cast<int>(slots.size()));
-    CompiledControl compiled{.folded = control, .traced = traced_, .condition = {}, .bodies = {}};
+    CompiledControl compiled{
+        .folded = control, .traced = traced_, .within_region = false, .condition = {}, .bodies = {}};
     for (const FoldedPart& part : control->condition) {
       PENSTOCK_ASSIGN_OR_RETURN(auto core, CompilePart(*control, part, of_part));
       compiled.condition.push_back({std::move(core), &part});
@@ -196,10 +200,11 @@ class ControlCompiler {
                                                                   const CompiledControl& control) {
     if (!control.folded->in_region) return DeviceControl::Create(slot, node, control);
     PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<ResidentControl> made, ResidentControl::Create(slot, node, control));
-    if (made->IsResident()) return made;
-    lowerings_.LeaveRegions(control.folded->id);
+    const std::string why = made->WhyNotResident();
+    if (why.empty()) return made;
+    lowerings_.LeaveRegion(control.folded->id, why);
     again_ = true;
-    return absl::FailedPreconditionError("not all that is in it can be in one region");
+    return absl::FailedPreconditionError("a construct cannot be in a region: " + why);
   }
 
   absl::Status AddToSlot(const std::vector<CompiledControl>& controls, RunSlot& slot) {
@@ -246,6 +251,21 @@ absl::StatusOr<std::string> WhyHost(Lowering wanted, const CompileOptions& optio
   return options.check_against_host || checks ? "the host checks each node" : "";
 }
 
+bool HasCuda(const RuntimeCore& runtime) {
+  return std::any_of(runtime.devices().begin(), runtime.devices().end(),
+                     [](const driver::DeviceRef& d) { return d.info.kind == driver::DeviceKind::kCuda; });
+}
+
+// All constructs may be in regions but those with a node of which the model says that it cannot.
+void UseRegions(const Model& model, graph::Lowerings& lowerings) {
+  lowerings.UseRegions();
+  for (const NodeDecl& node : model.nodes) {
+    if (node.body < 0 || RegionChoice::MayBeResident(model, node)) continue;
+    lowerings.LeaveRegion(model.bodies[node.body].of,
+                          "node " + graph::Quoted(node.name) + " is no small ParallelFor, fill or copy");
+  }
+}
+
 absl::Status CheckOnDevice(const Model& model, const graph::Lowerings& lowerings) {
   for (const ControlId c : model.controls.ids()) {
     if (lowerings.OnDevice(c)) continue;
@@ -270,10 +290,7 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> CreateExecutable(const std::shar
   }
   graph::Lowerings lowerings = graph::ChooseLowerings(model, devices, why_host);
   PENSTOCK_ASSIGN_OR_RETURN(const Resident resident, RegionChoice::Wanted(model, options));
-  const auto& all = runtime->devices();
-  const bool cuda = std::all_of(all.begin(), all.end(),
-                                [](const driver::DeviceRef& d) { return d.info.kind == driver::DeviceKind::kCuda; });
-  if (resident == Resident::kOn && cuda) lowerings.LetBeResident();
+  if (resident == Resident::kOn && HasCuda(*runtime)) UseRegions(model, lowerings);
   for (;;) {
     if (wanted == Lowering::kDevice) PENSTOCK_RETURN_IF_ERROR(CheckOnDevice(model, lowerings));
     const graph::Folded folded = graph::Fold(declared, lowerings);

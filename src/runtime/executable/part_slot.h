@@ -28,6 +28,7 @@ struct CompiledPart {
 struct CompiledControl {
   std::shared_ptr<const graph::FoldedControl> folded;
   bool traced = false;  // the executable around it has a trace
+  bool within_region = false;  // the construct around it is in a region, or is to be
   std::vector<CompiledPart> condition, bodies;
 };
 

@@ -63,6 +63,12 @@ absl::StatusOr<Resident> RegionChoice::Wanted(const Model& model, const CompileO
                                     "'; it must be off or on");
 }
 
+bool RegionChoice::MayBeResident(const Model& model, const NodeDecl& node) {
+  if (node.kind == NodeKind::kFill || node.kind == NodeKind::kCopy) return true;
+  if (node.kind != NodeKind::kParallelFor || node.code.cuda_task == nullptr) return false;
+  return MostElements(model, node.extent) <= tuning::kMostResidentElements;
+}
+
 void RegionChoice::Choose(std::vector<std::string>& notes) {
   const graph::Plan& plan = graph_.plan();
   if (plan.lanes.empty()) return;
@@ -113,6 +119,10 @@ std::string RegionChoice::WhyNotResident(NodeId n, bool cuda) const {
   const auto because = [&](const char* why) { return "node " + graph::Quoted(decl.name) + " " + why; };
   if (decl.code.cuda_task == nullptr) return because("has no code for it, as a Reduce or a node that takes All");
   if (decl.arg_block.size() > ResidentImage::kMostArgsBytes) return because("has too many bytes of arguments");
+  const int64_t most_shared = graph_.device(node.device).info.limits.shared_bytes;
+  if (decl.is_task && decl.shape.shared_bytes > 0 && most_shared < int64_t{detail::kResidentSharedBytes}) {
+    return because("takes shared memory, of which a block of this device has too little for all workers");
+  }
   if (decl.is_task && decl.shape.shared_bytes > detail::kTaskBytes) {
     return "node " + graph::Quoted(decl.name) + " takes " + std::to_string(decl.shape.shared_bytes) +
            " bytes of shared memory, and a worker has " + std::to_string(detail::kTaskBytes);
@@ -176,7 +186,7 @@ absl::Status RegionChoice::Load(LoadedKernels& kernels, std::vector<std::string>
   }));
   if (addresses.empty()) return absl::OkStatus();
   if (!compiled) {
-    rules_.group.clear();
+    std::fill(rules_.group.begin(), rules_.group.end(), -1);
     notes.push_back("no region: the kernels are compiled for less than compute capability 9.0");
     return absl::OkStatus();
   }

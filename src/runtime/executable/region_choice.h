@@ -29,6 +29,8 @@ class RegionChoice {
 
   // What the options or the environment ask for. InvalidArgument if that is no such word.
   static absl::StatusOr<Resident> Wanted(const Model& model, const CompileOptions& options);
+  // Whether a node of a construct's body may be in a region, as far as the model tells.
+  static bool MayBeResident(const Model& model, const NodeDecl& node);
   // Decides for the plan of the graph, which is on one device. Adds why nodes are in none to `notes`.
   void Choose(std::vector<std::string>& notes);
   // Decides for a part of a construct that is to be in a region as a whole, its condition too.

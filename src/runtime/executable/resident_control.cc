@@ -1,12 +1,13 @@
 #include "src/runtime/executable/resident_control.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
-#include "src/driver/current_device.h"
 #include "src/runtime/executable/executable_core.h"
+#include "src/runtime/graph_exec/region_operations.h"
 
 namespace penstock::runtime {
 namespace {
@@ -22,18 +23,10 @@ int32_t ConditionIn(const CompiledGraph& graph, const RegionEntry& region) {
   return -1;
 }
 
-driver::NodeOp OperationOf(const SlotTables& tables, const GraphNodeEntry& node) {
-  switch (node.op) {
-    case Op::kFill: return &tables.fills[node.index];
-    case Op::kCopy: return &tables.copies[node.index];
-    default: return &tables.kernels[node.index];
-  }
-}
-
 }  // namespace
 
 ResidentControl::ResidentControl(RunSlot& outer, NodeId node, const CompiledControl& control)
-    : DeviceConstruct(outer, node, control) {}
+    : DeviceConstruct(outer, node, control), within_region_(control.within_region) {}
 
 absl::StatusOr<std::unique_ptr<ResidentControl>> ResidentControl::Create(RunSlot& outer, NodeId node,
                                                                          const CompiledControl& control) {
@@ -42,46 +35,46 @@ absl::StatusOr<std::unique_ptr<ResidentControl>> ResidentControl::Create(RunSlot
   return made;
 }
 
-// The kernel of all regions in it; null: there is not one.
-const void* ResidentControl::FindKernel() const {
-  const void* kernel = nullptr;
-  bool resident = parts_.bodies.size() < ResidentImage::kMostTargets;
-  const auto add = [&](const void* of) {
-    resident = resident && (of == nullptr || kernel == nullptr || of == kernel);
-    if (of != nullptr) kernel = of;
-  };
+// Takes the kernel of the regions in it over, of which there must be but one. Returns why not all is in regions.
+std::string ResidentControl::AddKernels(const void*& kernel) const {
+  std::string why;
+  if (parts_.bodies.size() >= ResidentImage::kMostTargets) why = "it has too many bodies";
   parts_.ForEach([&](const PartSlot& part) {
     const GraphProgram& replay = part.slot().graph().program().replay;
     for (const GraphNodeEntry& entry : replay.entries) {
-      if (entry.op == Op::kRegion) {
-        add(replay.regions[entry.index].kernel.kernel);
-      } else if (entry.op == Op::kConditional) {
-        const auto& inner =
-            static_cast<const ResidentControl&>(*part.slot().constructs[static_cast<size_t>(entry.index)]);
-        const void* const of = inner.FindKernel();
-        resident = resident && of != nullptr;
-        add(of);
+      if (!why.empty()) return;
+      if (entry.op == Op::kConditional) {
+        why = Inner(part, entry.index).AddKernels(kernel);
+      } else if (entry.op == Op::kRegion) {
+        const void* const of = replay.regions[entry.index].kernel.kernel;
+        if (of != nullptr && kernel != nullptr && of != kernel) why = "nodes in it are of several translation units";
+        if (of != nullptr) kernel = of;
       } else {
-        resident = false;
+        why = "not all nodes in it are small, or compiled for compute capability 9.0 or more";
       }
     }
   });
-  return resident ? kernel : nullptr;
+  return why;
 }
 
 // How many loops there are in each other, at most.
 int32_t ResidentControl::LoopDepth() const {
   int32_t depth = 0;
   parts_.ForEach([&](const PartSlot& part) {
-    for (const auto& inner : part.slot().constructs) {
-      depth = std::max(depth, static_cast<const ResidentControl&>(*inner).LoopDepth());
+    for (size_t c = 0; c < part.slot().constructs.size(); ++c) {
+      depth = std::max(depth, Inner(part, static_cast<int32_t>(c)).LoopDepth());
     }
   });
   return depth + (is_loop() ? 1 : 0);
 }
 
-bool ResidentControl::IsResident() const {
-  return FindKernel() != nullptr && LoopDepth() <= static_cast<int32_t>(detail::kMostLoopDepth);
+std::string ResidentControl::WhyNotResident() const {
+  if (device_.info.kind != driver::DeviceKind::kCuda) return "it is on a host device";
+  const void* kernel = nullptr;
+  std::string why = AddKernels(kernel);
+  if (!why.empty()) return why;
+  if (LoopDepth() > static_cast<int32_t>(detail::kMostLoopDepth)) return "too many loops are in each other";
+  return kernel != nullptr || within_region_ ? "" : "no node in it is a ParallelFor";
 }
 
 std::optional<LoopTotals> ResidentControl::Totals() const {
@@ -151,6 +144,7 @@ void ResidentControl::AppendLoop(Sections& to, uint32_t depth) {
     again_ = DecisionOf(DecisionKind::kAgainCounted, depth);
     to.back().decision = &again_;
   }
+  assert(counted || to.back().condition >= 0);
   const int32_t end = Next(to);
   for (ResidentSection* const of : {&to[enters], &to.back()}) {
     of->targets = {end, begin};
@@ -170,8 +164,7 @@ void ResidentControl::AppendPart(PartSlot& part, Sections& to, uint32_t depth) {
   for (const GraphNodeEntry& entry : replay.entries) {
     open();
     if (entry.op == Op::kConditional) {
-      auto& inner = static_cast<ResidentControl&>(*part.slot().constructs[static_cast<size_t>(entry.index)]);
-      inner.AppendTo(to, depth);
+      Inner(part, entry.index).AppendTo(to, depth);
       continue;
     }
     const RegionEntry& region = replay.regions[entry.index];
@@ -200,6 +193,7 @@ void ResidentControl::AddOps(const Sections& sections) {
     const size_t count = section.region->nodes.size();
     std::vector<bool> is_first(count, true), is_last(count, true);
     for (const GraphNodeEntry& node : section.region->nodes) ops_.push_back(OperationOf(section.slot->tables, node));
+    nodes_ += static_cast<int64_t>(count);
     for (const driver::RegionOp::Edge& edge : section.region->edges) {
       edges_.push_back({edge.before + begin, edge.after + begin});
       is_first[static_cast<size_t>(edge.after)] = is_last[static_cast<size_t>(edge.before)] = false;
@@ -213,6 +207,10 @@ void ResidentControl::AddOps(const Sections& sections) {
       if (is_last[i]) ends.push_back(node);
     }
     last = std::move(ends);
+    if (last.size() == 1) continue;
+    ops_.emplace_back(&nothing_);  // so that there are not as many edges as pairs
+    for (const int32_t end : last) edges_.push_back({end, static_cast<int32_t>(ops_.size()) - 1});
+    last.assign(1, static_cast<int32_t>(ops_.size()) - 1);
   }
 }
 
@@ -252,9 +250,9 @@ absl::Status ResidentControl::Update() {
 }
 
 void ResidentControl::TakeTrips() {
-  enter_.most = trips_;
+  enter_.most = again_.most = trips_;
   parts_.ForEach([](const PartSlot& part) {
-    for (const auto& inner : part.slot().constructs) static_cast<ResidentControl&>(*inner).TakeTrips();
+    for (size_t c = 0; c < part.slot().constructs.size(); ++c) Inner(part, static_cast<int32_t>(c)).TakeTrips();
   });
 }
 

@@ -19,7 +19,7 @@ absl::Status RegionOperations::Make() {
   const driver::DeviceRef& device = graph.device(graph.plan().lanes[replay.lane].device);
   for (const RegionEntry& entry : replay.regions) {
     Region& region = regions_.emplace_back();
-    for (const GraphNodeEntry& node : entry.nodes) region.ops.push_back(OpOf(node));
+    for (const GraphNodeEntry& node : entry.nodes) region.ops.push_back(OperationOf(slot_.tables, node));
     if (device.info.kind != driver::DeviceKind::kCuda) continue;
     PENSTOCK_ASSIGN_OR_RETURN(
         region.image, ResidentImage::Create(slot_, device, {{.slot = &slot_, .region = &entry, .targets = {}}}));
@@ -27,11 +27,11 @@ absl::Status RegionOperations::Make() {
   return absl::OkStatus();
 }
 
-driver::NodeOp RegionOperations::OpOf(const GraphNodeEntry& node) const {
+driver::NodeOp OperationOf(const SlotTables& tables, const GraphNodeEntry& node) {
   switch (node.op) {
-    case Op::kFill: return &slot_.tables.fills[node.index];
-    case Op::kCopy: return &slot_.tables.copies[node.index];
-    default: return &slot_.tables.kernels[node.index];
+    case Op::kFill: return &tables.fills[node.index];
+    case Op::kCopy: return &tables.copies[node.index];
+    default: return &tables.kernels[node.index];
   }
 }
 

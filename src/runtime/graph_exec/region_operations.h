@@ -16,6 +16,9 @@
 
 namespace penstock::runtime {
 
+// What a node of a region does, with what the slot holds.
+driver::NodeOp OperationOf(const SlotTables& tables, const GraphNodeEntry& node);
+
 class RegionOperations {
  public:
   explicit RegionOperations(Slot& slot) : slot_(slot) {}
@@ -39,7 +42,6 @@ class RegionOperations {
     std::vector<driver::NodeOp> ops;
     std::unique_ptr<ResidentImage> image;  // null on a host device
   };
-  driver::NodeOp OpOf(const GraphNodeEntry& node) const;
   bool IsEmpty(const GraphNodeEntry& node) const;
 
   Slot& slot_;

@@ -1,6 +1,7 @@
 #include "src/runtime/run/run_slot.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "penstock/status_macros.h"
@@ -88,9 +89,10 @@ absl::Status RunSlot::MakeGraphs(SlotGraphs::Upload upload) {
 }
 
 absl::Status RunSlot::MakeStop() {
-  PENSTOCK_ASSIGN_OR_RETURN(stop_, options().pinned.Allocate(sizeof(uint32_t), options().pinned_node));
+  constexpr size_t kBytes = 16;  // which resident regions copy
+  PENSTOCK_ASSIGN_OR_RETURN(stop_, options().pinned.Allocate(kBytes, options().pinned_node));
   auto* const stop = static_cast<uint32_t*>(stop_.data());
-  *stop = 0;
+  std::memset(stop, 0, kBytes);
   fault.UseStop(stop);
   UseStop(stop);
   return absl::OkStatus();

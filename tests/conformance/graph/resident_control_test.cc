@@ -174,6 +174,61 @@ TEST_P(ResidentControls, ConstructsAreNested) {
   }
 }
 
+// Pages that a worker has begun to fetch it may not need.
+TEST_P(ResidentControls, ALongBodyMayBeLeftOut) {
+  constexpr int32_t kNodes = 60;
+  Graph graph("long");
+  const auto x = graph.InOut<int32_t>("x", 3), left = graph.InOut<int32_t>("left", 1);
+  graph.While("loop", When(AnyLeft{}, Read(left)), {.max = 1000}, [&](Graph& g) {
+    g.If("odd", When(IsOdd{}, Read(left)), [&](Graph& in) {
+      for (int32_t n = 0; n < kNodes; ++n) in.ParallelFor("step" + std::to_string(n), 3, Step{n}, ReadWrite(x));
+    });
+    for (int32_t n = 0; n < kNodes / 2; ++n) g.ParallelFor("each" + std::to_string(n), 3, Step{n}, ReadWrite(x));
+    g.ParallelFor("count", 1, CountDown{}, ReadWrite(left));
+  });
+  auto exec = runtime_->Compile(graph, {.slots = 1});
+  ASSERT_OK(exec.status());
+  ExpectRegions(*exec, 1);
+  for (const int32_t turns : {2, 1, 40, 41}) {
+    std::vector<int32_t> memory = Random(3), expected = memory, counter = {turns};
+    ASSERT_OK(exec->Launch(exec->bindings().Set(x, memory).Set(left, counter))->Wait());
+    for (int32_t t = turns; t > 0; --t) {
+      for (int32_t n = 0; n < (t % 2 != 0 ? kNodes : 0); ++n) {
+        for (int32_t& v : expected) v = Step::Of(v, n);
+      }
+      for (int32_t n = 0; n < kNodes / 2; ++n) {
+        for (int32_t& v : expected) v = Step::Of(v, n);
+      }
+    }
+    ASSERT_EQ(memory, expected) << turns << " turns";
+  }
+}
+
+// Whichever of its sections are decided by which worker.
+TEST_P(ResidentControls, CancelEndsALoopWithBranches) {
+  for (const int branches : {1, 2, 3}) {
+    Graph graph("cancelled");
+    const auto x = graph.InOut<int32_t>("x", 2), left = graph.InOut<int32_t>("left", 1);
+    graph.While("loop", When(AnyLeft{}, Read(left)), {.max = 2'000'000'000}, [&](Graph& g) {
+      for (int b = 0; b < branches; ++b) {
+        g.If("odd" + std::to_string(b), When(IsOdd{}, Read(left)),
+             [&](Graph& in) { in.ParallelFor("odd", 2, Step{9}, ReadWrite(x)); });
+      }
+      for (int64_t i = 0; i < 2; ++i) {
+        g.ParallelFor("step" + std::to_string(i), 1, Step{1}, ReadWrite(x, Slice(i, 1)));
+      }
+    });
+    auto exec = runtime_->Compile(graph, {.slots = 1});
+    ASSERT_OK(exec.status());
+    ExpectRegions(*exec, 1);
+    std::vector<int32_t> memory = Random(2), counter = {2};
+    auto run = exec->Launch(exec->bindings().Set(x, memory).Set(left, counter));
+    ASSERT_OK(run.status());
+    run->Cancel();
+    EXPECT_EQ(run->Wait().code(), absl::StatusCode::kCancelled) << branches << " branches";
+  }
+}
+
 // Code of another translation unit cannot be called from the region, so there is none.
 TEST_P(ResidentControls, CodeOfAnotherUnitKeepsAConstructOut) {
   Graph graph("units");
@@ -189,6 +244,7 @@ TEST_P(ResidentControls, CodeOfAnotherUnitKeepsAConstructOut) {
   EXPECT_EQ(memory, (std::vector<int32_t>{61, 62}));
   const std::string text = exec->submission_report().Text();
   EXPECT_EQ(text.find("runs in a region"), std::string::npos) << text;
+  EXPECT_EQ(text.find(" is in no region: ") != std::string::npos, on_cuda()) << text;
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, ResidentControls,

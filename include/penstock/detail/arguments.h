@@ -308,4 +308,9 @@ PENSTOCK_HIDDEN std::shared_ptr<void> ShareCallable(F& f) {
   return {static_cast<void*>(new F(std::move(f))), &DestroyCallable<F>};
 }
 
+// The code of a condition (declare_control.h): a functor of one element that a kernel runs by all threads of its only
+// block, RunByBlock(functor, arguments...), and a resident region by Evaluate.
+template <class F>
+inline constexpr bool kTakesBlock = false;
+
 }  // namespace penstock::detail

@@ -15,7 +15,6 @@
 #include <cstdint>
 
 #include "penstock/detail/host_device.h"
-#include "penstock/detail/resident_shared_cuda.h"
 #include "penstock/export.h"
 
 #if !defined(__CUDA_ARCH__)
@@ -120,12 +119,6 @@ struct Progress {
 };
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Progress ProgressOf(const Decision& decision) {
   if (decision.kind != DecisionKind::kAgain && decision.kind != DecisionKind::kAgainCounted) return {};
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  if (decision.in_region != 0) {
-    const int64_t most = decision.most > 0 ? decision.most : decision.loop->most;
-    return {most - IterationsInRegion(decision.in_region), 0, IsRegionStopped()};
-  }
-#endif
   LoopState& loop = *decision.loop;
   return {loop.left, loop.at, IsStopped(loop)};
 }
@@ -221,32 +214,10 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void SetConditional(uint64_t handle,
 #endif
 }
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Tells the workers of a region, which count the iterations themselves.
-PENSTOCK_HIDDEN __device__ inline void DecideInRegion(const Decision& decision, const Progress& progress,
-                                                      uint32_t value) {
-  if (decision.kind == DecisionKind::kPick) return ChooseInRegion(value);
-  if (decision.kind == DecisionKind::kEnter || decision.kind == DecisionKind::kEnterCounted) {
-    Begin(decision);
-    return ChooseInRegion(value != 0 && decision.most > 0 ? 1 : 0);
-  }
-  const bool again = value != 0 && progress.left > 0 && !progress.stopped;
-  ChooseInRegion(again ? 1 : 0);
-  if (decision.marks != 0) Mark(decision, decision.loop->most - progress.left);
-  if (!again) End(decision, progress.left);
-}
-#endif
-
 // Tells the node. `value`: what the condition says; 1 if there is none. Returns what Switch must do then.
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& decision, const Progress& progress,
                                                              uint32_t value) {
   Switching switching{};
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  if (decision.in_region != 0) {
-    DecideInRegion(decision, progress, value);
-    return switching;
-  }
-#endif
   switch (decision.kind) {
     case DecisionKind::kNone: return switching;
     case DecisionKind::kPick: break;
@@ -297,6 +268,17 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void SwitchNode(uint64_t node, bool 
   std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(node)).store(on ? 1 : 0, std::memory_order_relaxed);
 #endif
 }
+
+// How the code of a condition decides by the functions above; in a resident region by others (resident_cuda.h).
+struct DecideByGraph {
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE static Progress ProgressOf(const Decision& decision) {
+    return detail::ProgressOf(decision);
+  }
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE static Switching Decide(const Decision& decision, const Progress& progress,
+                                                               uint32_t value) {
+    return detail::Decide(decision, progress, value);
+  }
+};
 
 // By one of `threads`. Each call takes 0.4 us on an H100.
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void Switch(const Decision& decision, const Switching& what,

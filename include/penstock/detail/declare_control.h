@@ -25,7 +25,8 @@
 namespace penstock::detail {
 
 // The code of a condition has its decision at its beginning, which is written when a graph is made in which a
-// conditional node obeys it. Evaluate does what one thread of a kernel does; all may then switch nodes.
+// conditional node, or a resident region, obeys it. Evaluate does what one thread of a kernel does, By DecideByGraph;
+// all threads may then switch nodes.
 template <class F>
 struct ConditionCode {
   Decision decision;
@@ -34,14 +35,14 @@ struct ConditionCode {
   template <class... A>
     requires std::is_convertible_v<std::invoke_result_t<const F&, const A&...>, int32_t>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int32_t> word, const A&... args) const {
-    Switch(decision, Evaluate(word, args...));
+    Switch(decision, Evaluate<DecideByGraph>(word, args...));
   }
-  template <class... A>
+  template <class By, class... A>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE Switching Evaluate(View<int32_t> word, const A&... args) const {
-    const Progress progress = ProgressOf(decision);
+    const Progress progress = By::ProgressOf(decision);
     const auto value = static_cast<int32_t>(functor(args...));
     word(0) = value;
-    return Decide(decision, progress, static_cast<uint32_t>(value));
+    return By::Decide(decision, progress, static_cast<uint32_t>(value));
   }
 };
 
@@ -55,18 +56,18 @@ struct TellingCode {
     requires std::is_convertible_v<std::invoke_result_t<const F&, const A&...>, int32_t>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int32_t> word,
                                                        View<typename Told::value_type>... to, const A&... args) const {
-    Switch(decision, Evaluate(word, to..., args...));
+    Switch(decision, Evaluate<DecideByGraph>(word, to..., args...));
   }
-  template <class... A>
+  template <class By, class... A>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE Switching Evaluate(View<int32_t> word, View<typename Told::value_type>... to,
                                                           const A&... args) const {
-    const Progress progress = ProgressOf(decision);
+    const Progress progress = By::ProgressOf(decision);
     const Evaluation at = EvaluationOf(decision, progress);
     (Told::Before(*to.data, at), ...);
     const auto value = static_cast<int32_t>(functor(args...));
     word(0) = value;
     (Told::After(*to.data, at, value != 0), ...);
-    return Decide(decision, progress, static_cast<uint32_t>(value));
+    return By::Decide(decision, progress, static_cast<uint32_t>(value));
   }
 };
 
@@ -77,8 +78,9 @@ struct TripsCode {
   Decision decision;
 
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int32_t> word, View<const T> trips) const {
-    Switch(decision, Evaluate(word, trips));
+    Switch(decision, Evaluate<DecideByGraph>(word, trips));
   }
+  template <class By>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE Switching Evaluate(View<int32_t> word, View<const T> trips) const {
     const T count = *trips.data;
     int32_t most = 0;
@@ -86,7 +88,7 @@ struct TripsCode {
     word(0) = most;
     Decision enter = decision;
     enter.most = most;
-    return Decide(enter, 1);
+    return By::Decide(enter, Progress(), 1);
   }
 };
 
@@ -101,11 +103,11 @@ inline constexpr bool kTakesBlock<TripsCode<T>> = true;
 template <class Code, class... A>
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunByBlock(const Code& code, const A&... args) {
   if (code.decision.switches == nullptr) {
-    if (threadIdx.x == 0) (void)code.Evaluate(args...);
+    if (threadIdx.x == 0) (void)code.template Evaluate<DecideByGraph>(args...);
     return;
   }
   __shared__ Switching switching;
-  if (threadIdx.x == 0) switching = code.Evaluate(args...);
+  if (threadIdx.x == 0) switching = code.template Evaluate<DecideByGraph>(args...);
   __syncthreads();
   if (switching.begin < switching.end) Switch(code.decision, switching, threadIdx.x, blockDim.x);
 }

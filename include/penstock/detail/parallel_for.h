@@ -93,10 +93,6 @@ PENSTOCK_HIDDEN decltype(auto) GivenAt(const void* at) {
 template <class F>
 inline constexpr bool kTakesLeaves = false;
 
-// A functor of one element that a kernel runs by all threads of its only block: RunByBlock(functor, arguments...).
-template <class F>
-inline constexpr bool kTakesBlock = false;
-
 // Runs rows [first, end). Rows of all slices are counted together; over a 1-D extent each element is a row of its own,
 // and so is a leaf. A Task is one row.
 template <int kRank, class F, class... Stored>

@@ -42,28 +42,21 @@ struct AllWords {
   __device__ static uint64_t LoadProgress(uint32_t word) {
     return Load(BlockOfWorker().progress + uint64_t{word} * kWordStride);
   }
-  __device__ static void Raise(uint32_t word, uint64_t progress) {
-    Store(BlockOfWorker().progress + uint64_t{word} * kWordStride, progress);
-  }
   __device__ static uint64_t LoadChoice() { return Load(&BlockOfWorker().state->choice); }
   __device__ static void RaiseChoice(uint64_t choice) { Store(&BlockOfWorker().state->choice, choice); }
   __device__ static void Pause() {}
   __device__ static void Acquire() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
 };
 struct BlockWords {
-  __device__ static uint32_t At(const uint64_t& word) { return static_cast<uint32_t>(__cvta_generic_to_shared(&word)); }
   __device__ static uint64_t Load(const uint64_t& word) {
     uint64_t value = 0;
-    asm volatile("ld.relaxed.cta.shared.u64 %0, [%1];" : "=l"(value) : "r"(At(word)) : "memory");
+    asm volatile("ld.relaxed.cta.shared.u64 %0, [%1];" : "=l"(value) : "r"(AddressOf(word)) : "memory");
     return value;
   }
   __device__ static void Store(uint64_t& word, uint64_t value) {
-    asm volatile("st.release.cta.shared.u64 [%0], %1;" ::"r"(At(word)), "l"(value) : "memory");
+    asm volatile("st.release.cta.shared.u64 [%0], %1;" ::"r"(AddressOf(word)), "l"(value) : "memory");
   }
   __device__ static uint64_t LoadProgress(uint32_t worker) { return Load(BlockOfWorker().workers[worker].progress); }
-  __device__ static void Raise(uint32_t worker, uint64_t progress) {
-    Store(BlockOfWorker().workers[worker].progress, progress);
-  }
   __device__ static uint64_t LoadChoice() { return Load(BlockOfWorker().choice); }
   __device__ static void RaiseChoice(uint64_t choice) { Store(BlockOfWorker().choice, choice); }
   __device__ static void Pause() {}
@@ -79,13 +72,20 @@ struct LaunchState {
   __device__ void StoreEpoch(uint64_t epoch) const { *const_cast<volatile uint64_t*>(&state->epoch) = epoch; }
 };
 
+// A lane of a worker: where the worker's part of the block's memory is, and which lane it is. Passed from function to
+// function, since special registers are read slowly.
+struct WorkerLane {
+  uint32_t worker, lane;
+  __device__ ResidentBlock::Worker& self() const { return SharedAt<ResidentBlock::Worker>(worker); }
+};
+
 // Waits for what comes before the task of a record. Each lane waits for one of them.
-PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitTask(const ResidentRecord& record, uint32_t at) {
+PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitTask(const ResidentRecord& record, uint32_t at, WorkerLane of) {
   if (record.waits == 0) return;
-  const uint64_t epoch = ThisWorker().epoch;
+  const uint64_t epoch = of.self().epoch;
   const uint32_t waits = at + uint32_t{sizeof(ResidentRecord)} + record.args;
 #pragma unroll 1
-  for (uint32_t w = Lane(); w < record.waits; w += kLanes) {
+  for (uint32_t w = of.lane; w < record.waits; w += kLanes) {
     const ResidentWait wait = SharedAt<ResidentWait>(waits + w * uint32_t{sizeof(ResidentWait)});
     const uint64_t progress = ProgressAt(epoch, wait.position);
     if ((wait.word & kInBlock) != 0) AwaitProgress(BlockWords{}, wait.word & ~kInBlock, progress);
@@ -98,25 +98,24 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitTask(const ResidentRecord& 
 }
 
 // The task of a record has ended on all lanes.
-PENSTOCK_HIDDEN __device__ __forceinline__ void EndTask(const ResidentRecord& record) {
+PENSTOCK_HIDDEN __device__ __forceinline__ void EndTask(const ResidentRecord& record, WorkerLane of) {
   __syncwarp();
-  if (Lane() != 0 || (record.signals_block | record.signals_all) == 0) return;
-  const uint32_t worker = WorkerInBlock();
-  const uint64_t progress = ProgressAt(ThisWorker().epoch, record.position);
-  if (record.signals_block != 0) BlockWords::Raise(worker, progress);
-  if (record.signals_all != 0) AllWords::Raise(blockIdx.x * kWorkersOfBlock + worker, progress);
+  if (of.lane != 0 || (record.signals_block | record.signals_all) == 0) return;
+  const uint64_t progress = ProgressAt(of.self().epoch, record.position);
+  if (record.signals_block != 0) BlockWords::Store(of.self().progress, progress);
+  if (record.signals_all != 0) AllWords::Store(of.self().word, progress);
 }
 
-// Runs the task at `at`, and those that follow it as long as they have the same code, by `run(record, at)`, which loads
-// the arguments, waits for what comes before the task, and does it. Returns where the next record is.
+// Runs the task at `at`, and those that follow it as long as they have the same code, by `run(record, at, of)`, which
+// loads the arguments, waits for what comes before the task, and does it. Returns where the next record is.
 template <class Run>
-PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunTasks(uint32_t at, Run run) {
+PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunTasks(uint32_t at, WorkerLane of, Run run) {
   const uint64_t code = SharedAt<ResidentRecord>(at).code;
 #pragma unroll 1
   do {
     const ResidentRecord record = SharedAt<ResidentRecord>(at);
-    run(record, at);
-    EndTask(record);
+    run(record, at, of);
+    EndTask(record, of);
     at += record.next;
   } while (SharedAt<ResidentRecord>(at).code == code);
   return at;
@@ -127,37 +126,37 @@ PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t ArgumentsOf(uint32_t at) {
 
 // --- fills and copies ---
 
-PENSTOCK_HIDDEN __device__ __forceinline__ void RunFill(const ResidentFill& fill, uint32_t pattern) {
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunFill(const ResidentFill& fill, uint32_t pattern, uint32_t lane) {
   const uint64_t row_bytes = fill.count * fill.pattern_bytes, rows = fill.height * fill.depth;
   for (uint64_t row = 0; row < rows; ++row) {
     auto* const to =
         static_cast<unsigned char*>(fill.to) + row / fill.height * fill.slice + row % fill.height * fill.pitch;
-    for (uint64_t i = Lane(); i < row_bytes; i += kLanes) {
+    for (uint64_t i = lane; i < row_bytes; i += kLanes) {
       to[i] = SharedAt<unsigned char>(pattern + static_cast<uint32_t>(i % fill.pattern_bytes));
     }
   }
 }
-PENSTOCK_HIDDEN __device__ __forceinline__ void RunCopy(const ResidentCopy& copy) {
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunCopy(const ResidentCopy& copy, uint32_t lane) {
   const uint64_t rows = copy.height * copy.depth;
   for (uint64_t row = 0; row < rows; ++row) {
     const uint64_t z = row / copy.height, y = row % copy.height;
     auto* const to = static_cast<unsigned char*>(copy.to) + z * copy.to_slice + y * copy.to_pitch;
     const auto* const from = static_cast<const unsigned char*>(copy.from) + z * copy.from_slice + y * copy.from_pitch;
-    for (uint64_t i = Lane(); i < copy.width; i += kLanes) to[i] = from[i];
+    for (uint64_t i = lane; i < copy.width; i += kLanes) to[i] = from[i];
   }
 }
-PENSTOCK_HIDDEN __device__ inline uint32_t RunFills(uint32_t at) {
-  return RunTasks(at, [](const ResidentRecord& record, uint32_t task) {
+PENSTOCK_HIDDEN __device__ __noinline__ uint32_t RunFills(uint32_t at, WorkerLane lane) {
+  return RunTasks(at, lane, [](const ResidentRecord& record, uint32_t task, WorkerLane of) {
     const ResidentFill fill = SharedAt<ResidentFill>(ArgumentsOf(task));
-    AwaitTask(record, task);
-    RunFill(fill, ArgumentsOf(task) + uint32_t{offsetof(ResidentFill, pattern)});
+    AwaitTask(record, task, of);
+    RunFill(fill, ArgumentsOf(task) + uint32_t{offsetof(ResidentFill, pattern)}, of.lane);
   });
 }
-PENSTOCK_HIDDEN __device__ inline uint32_t RunCopies(uint32_t at) {
-  return RunTasks(at, [](const ResidentRecord& record, uint32_t task) {
+PENSTOCK_HIDDEN __device__ __noinline__ uint32_t RunCopies(uint32_t at, WorkerLane lane) {
+  return RunTasks(at, lane, [](const ResidentRecord& record, uint32_t task, WorkerLane of) {
     const ResidentCopy copy = SharedAt<ResidentCopy>(ArgumentsOf(task));
-    AwaitTask(record, task);
-    RunCopy(copy);
+    AwaitTask(record, task, of);
+    RunCopy(copy, of.lane);
   });
 }
 
@@ -166,36 +165,62 @@ PENSTOCK_HIDDEN __device__ inline uint32_t RunCopies(uint32_t at) {
 // --- the ends of sections ---
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// Decides for the workers of the region, which count iterations themselves.
+struct DecideInRegion {
+  __device__ static Progress ProgressOf(const Decision& decision) {
+    if (decision.kind != DecisionKind::kAgain && decision.kind != DecisionKind::kAgainCounted) return {};
+    const ResidentBlock::Worker& self = ThisWorker();
+    const int64_t most = decision.most > 0 ? decision.most : decision.loop->most;
+    return {most - self.iterations[decision.in_region - 1], 0, self.stopped != 0};
+  }
+  __device__ static Switching Decide(const Decision& decision, const Progress& progress, uint32_t value) {
+    uint32_t& choice = ThisWorker().choice;
+    if (decision.kind == DecisionKind::kPick) {
+      choice = value;
+    } else if (decision.kind == DecisionKind::kEnter || decision.kind == DecisionKind::kEnterCounted) {
+      Begin(decision);
+      choice = value != 0 && decision.most > 0 ? 1 : 0;
+    } else {
+      const bool again = value != 0 && progress.left > 0 && !progress.stopped;
+      choice = again ? 1 : 0;
+      if (decision.marks != 0) Mark(decision, decision.loop->most - progress.left);
+      if (!again) End(decision, progress.left);
+    }
+    return {};
+  }
+};
+
 // A decision without a condition. One that tells no times need not wait for the section's tasks.
-PENSTOCK_HIDDEN __device__ __noinline__ uint32_t RunDecision(uint32_t at) {
+PENSTOCK_HIDDEN __device__ __noinline__ uint32_t RunDecision(uint32_t at, WorkerLane of) {
   const ResidentRecord record = SharedAt<ResidentRecord>(at);
   const Decision& decision = SharedAt<Decision>(at + uint32_t{sizeof(ResidentRecord)});
   const bool late = decision.marks != 0;
-  if (late) AwaitTask(record, at);
-  if (Lane() == 0 && decision.kind != DecisionKind::kNone) (void)Decide(decision, 1);
-  if (!late) AwaitTask(record, at);
+  if (late) AwaitTask(record, at, of);
+  if (of.lane == 0 && decision.kind != DecisionKind::kNone) {
+    DecideInRegion::Decide(decision, DecideInRegion::ProgressOf(decision), 1);
+  }
+  if (!late) AwaitTask(record, at, of);
   return at + record.next;
 }
 
 // Begins to copy what the host may have written, and takes what the copy before has brought. Not often: the copy takes
 // 1 us, in which no load of the multiprocessor returns.
-PENSTOCK_HIDDEN __device__ __forceinline__ void LookForStop() {
+PENSTOCK_HIDDEN __device__ __forceinline__ void LookForStop(ResidentBlock::Worker& self) {
   constexpr uint32_t kClocks = 80000;
   const uint32_t* const stop = BlockOfWorker().stop;
   const auto now = static_cast<uint32_t>(clock64());
-  ResidentBlock::Worker& self = ThisWorker();
   if (stop == nullptr || now - self.looked < kClocks) return;
   asm volatile("cp.async.wait_all;" ::: "memory");
   self.stopped = *const_cast<const volatile uint32_t*>(&self.landing[0]);
   self.looked = now;
-  const auto landing = static_cast<uint32_t>(__cvta_generic_to_shared(&self.landing[0]));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(landing), "l"(stop) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(AddressOf(self.landing)), "l"(stop) : "memory");
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t AwaitBranch(const ResidentRecord& record,
-                                                                const ResidentBranch& branch, uint64_t epoch) {
-  EndTask(record);  // of idle workers: they have come here
+                                                                const ResidentBranch& branch, uint64_t epoch,
+                                                                WorkerLane of) {
+  EndTask(record, of);  // of idle workers: they have come here
   const uint32_t found = branch.in_block != 0 ? AwaitChoice(BlockWords{}, epoch) : AwaitChoice(AllWords{}, epoch);
   __syncwarp();
   if (branch.in_block != 0) BlockWords::Acquire();
@@ -204,33 +229,34 @@ PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t AwaitBranch(const ResidentRe
 }
 
 // The section has ended, or will have when the choice is known. Returns where the next one begins.
-PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunBranch(uint32_t at) {
+PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunBranch(uint32_t at, WorkerLane of) {
   const uint32_t args = at + uint32_t{sizeof(ResidentRecord)};
   const ResidentBranch branch = SharedAt<ResidentBranch>(args);
-  ResidentBlock::Worker& self = ThisWorker();
+  ResidentBlock::Worker& self = of.self();
   const uint64_t epoch = self.epoch;
   uint32_t choice = 0;
   if (branch.decides != 0) {
     __syncwarp();
     choice = self.choice < branch.choices ? self.choice : branch.choices;
-    if (Lane() == 0) {
+    if (of.lane == 0) {
       if (branch.in_block != 0) PublishChoice(BlockWords{}, epoch, choice);
       if (branch.elsewhere != 0) PublishChoice(AllWords{}, epoch, choice);
     }
   } else {
-    choice = AwaitBranch(SharedAt<ResidentRecord>(at), branch, epoch);
+    choice = AwaitBranch(SharedAt<ResidentRecord>(at), branch, epoch, of);
   }
+  const auto target = SharedAt<uint32_t>(args + uint32_t{sizeof(ResidentBranch)} + choice * uint32_t{sizeof(uint32_t)});
   __syncwarp();
-  if (Lane() == 0) {
+  if (of.lane == 0) {
     self.epoch = epoch + 1;
     if (branch.loop != 0) {
       int64_t& iterations = self.iterations[branch.loop - 1];
       iterations = branch.again != 0 ? iterations + 1 : 1;
-      if (branch.decides != 0 && branch.again != 0 && iterations % 4 == 0) LookForStop();
+      if (branch.decides != 0 && branch.again != 0 && iterations % 4 == 0) LookForStop(self);
     }
   }
   __syncwarp();
-  return SharedAt<uint32_t>(args + uint32_t{sizeof(ResidentBranch)} + choice * uint32_t{sizeof(uint32_t)});
+  return target;
 }
 #endif
 
@@ -267,22 +293,25 @@ struct ResidentLayout {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // The lanes of a worker, for a Task.
 PENSTOCK_HIDDEN __device__ __forceinline__ Block BlockOfLanes(int64_t shared_bytes) {
-  auto& memory = SharedAt<std::byte>(kTaskMemoryAt + WorkerInBlock() * kTaskBytes);
+  auto& memory = SharedAt<std::byte>(AddressOf(BlockOfWorker()) + kTaskMemoryAt + WorkerInBlock() * kTaskBytes);
   return {&memory, shared_bytes, Lane(), kLanes, true};
 }
 
 // The elements of the index space that fall to a lane.
 template <int kRank, class F, class... Stored>
-PENSTOCK_HIDDEN __device__ __forceinline__ void RunLane(const Range& range, F& f, const Stored&... args) {
-  if constexpr (kRank == kTaskRank) {
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunLane(uint32_t lane, const Range& range, F& f,
+                                                        const Stored&... args) {
+  if constexpr (kTakesBlock<F>) {
+    if (lane == 0) f.template Evaluate<DecideInRegion>(args...);
+  } else if constexpr (kRank == kTaskRank) {
     static_cast<const F&>(f)(BlockOfLanes(range.width), args...);
   } else if constexpr (kRank == 1) {
 #pragma unroll 1
-    for (int64_t x = Lane(); x < range.width; x += kLanes) CallAt<1>(f, 0, 0, x, args...);
+    for (int64_t x = lane; x < range.width; x += kLanes) CallAt<1>(f, 0, 0, x, args...);
   } else {
     const int64_t count = range.depth * range.height * range.width;
 #pragma unroll 1
-    for (int64_t i = Lane(); i < count; i += kLanes) {
+    for (int64_t i = lane; i < count; i += kLanes) {
       const int64_t row = i / range.width;
       CallAt<kRank>(f, row / range.height, row % range.height, i % range.width, args...);
     }
@@ -291,21 +320,22 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunLane(const Range& range, F& f
 
 // By value: the arguments are loaded before the task is awaited.
 template <int kRank, class F, class... Stored>
-PENSTOCK_HIDDEN __device__ __forceinline__ void RunFunctor(const ResidentRecord& record, uint32_t at, Range range, F f,
-                                                           Stored... args) {
-  AwaitTask(record, at);
-  RunLane<kRank>(range, f, args...);
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunFunctor(const ResidentRecord& record, uint32_t at, WorkerLane of,
+                                                           Range range, F f, Stored... args) {
+  AwaitTask(record, at, of);
+  RunLane<kRank>(of.lane, range, f, args...);
 }
 
 template <class F, class... A>
 inline constexpr ResidentLayout<F, A...> kResidentLayout{};
 
 template <int kRank, class F, class... A, size_t... I>
-PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunFunctors(uint32_t at, std::index_sequence<I...>) {
-  return RunTasks(at, [](const ResidentRecord& record, uint32_t task) {
+PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunFunctors(uint32_t at, WorkerLane lane,
+                                                                std::index_sequence<I...>) {
+  return RunTasks(at, lane, [](const ResidentRecord& record, uint32_t task, WorkerLane of) {
     const uint32_t args = ArgumentsOf(task);
     RunFunctor<kRank>(
-        record, task, SharedAt<Range>(args),
+        record, task, of, SharedAt<Range>(args),
         SharedAt<F>(args + std::integral_constant<uint32_t, kResidentLayout<F, A...>.functor>::value),
         SharedAt<ViewStoredT<A>>(args + std::integral_constant<uint32_t, kResidentLayout<F, A...>.at[I]>::value)...);
   });
@@ -313,7 +343,7 @@ PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunFunctors(uint32_t at, std
 
 #endif
 
-using ResidentFunction = uint32_t (*)(uint32_t record);
+using ResidentFunction = uint32_t (*)(uint32_t record, uint32_t worker, uint32_t lane);
 
 namespace {
 // Of this translation unit only.
@@ -321,9 +351,10 @@ struct ThisUnit {};
 }  // namespace
 
 template <class Unit, int kRank, class F, class... A>
-PENSTOCK_HIDDEN __device__ __noinline__ uint32_t ResidentTask(uint32_t at) {
+PENSTOCK_HIDDEN __device__ __noinline__ uint32_t ResidentTask(uint32_t at, [[maybe_unused]] uint32_t worker,
+                                                              [[maybe_unused]] uint32_t lane) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  at = RunFunctors<kRank, F, A...>(at, std::index_sequence_for<A...>());
+  at = RunFunctors<kRank, F, A...>(at, WorkerLane{worker, lane}, std::index_sequence_for<A...>());
 #endif
   return at;
 }
@@ -340,9 +371,8 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void FetchPage(const std::byte* pages
                                                           uint32_t to) {
   if (page < end) {
     const std::byte* const from = pages + uint64_t{page} * kPageBytes;
-    const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(&SharedAt<unsigned char>(to)));
     for (uint32_t i = Lane() * 16; i < kPageBytes; i += kLanes * 16) {
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared + i), "l"(from + i) : "memory");
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + i), "l"(from + i) : "memory");
     }
   }
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -350,24 +380,25 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void FetchPage(const std::byte* pages
 
 // Runs the records of a page, which is at `place`, from an offset on. Returns what comes after the page, as an offset
 // from the first page of all.
-PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunPage(uint32_t place, uint32_t from, uint32_t page) {
+PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunPage(uint32_t place, uint32_t from, uint32_t page,
+                                                            WorkerLane of) {
   uint32_t at = place + from;
   for (;;) {
     const uint64_t code = SharedAt<ResidentRecord>(at).code;
     if (code >= static_cast<uint64_t>(ResidentCode::kFirstFunction)) {
-      at = reinterpret_cast<ResidentFunction>(code)(at);
+      at = reinterpret_cast<ResidentFunction>(code)(at, of.worker, of.lane);
     } else if (code == static_cast<uint64_t>(ResidentCode::kEndOfPage)) {
       return (page + 1) * kPageBytes;
     } else if (code == static_cast<uint64_t>(ResidentCode::kBranch)) {
-      const uint32_t next = RunBranch(at);
+      const uint32_t next = RunBranch(at, of);
       if (next / kPageBytes != page) return next;
       at = place + next % kPageBytes;
     } else if (code == static_cast<uint64_t>(ResidentCode::kDecide)) {
-      at = RunDecision(at);
+      at = RunDecision(at, of);
     } else if (code == static_cast<uint64_t>(ResidentCode::kFill)) {
-      at = RunFills(at);
+      at = RunFills(at, of);
     } else {
-      at = RunCopies(at);
+      at = RunCopies(at, of);
     }
   }
 }
@@ -379,6 +410,7 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunPages(const ResidentArgs& arg
   const uint32_t first = args.first_page[worker], end = args.first_page[worker + 1];
   uint32_t even = kNone, odd = kNone;  // the pages in the places of even and of odd ones
   bool arrived = true;  // no page is on its way
+  const WorkerLane of{AddressOf(ThisWorker()), Lane()};
   uint32_t next = first * kPageBytes;
 #pragma unroll 1
   while (next < end * kPageBytes) {
@@ -401,7 +433,7 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunPages(const ResidentArgs& arg
       odd = is_even ? page + 1 : odd;
       arrived = false;
     }
-    next = RunPage(place, next % kPageBytes, page);
+    next = RunPage(place, next % kPageBytes, page, of);
     __syncwarp();
   }
   asm volatile("cp.async.wait_all;" ::: "memory");
@@ -421,12 +453,12 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunWorker(const ResidentArgs& ar
       block.choice = 0;
     }
     if (Lane() == 0) {
-      ThisWorker() = {{}, 0, epoch, 0, 0, 0, 0, {}};
+      ThisWorker() = {{}, 0, epoch, args.progress + uint64_t{worker} * kWordStride, 0, 0, 0, {}, {}};
     }
   }
   __syncthreads();
   if (!works) return;
-  RunPages(args, worker, uint32_t{sizeof(ResidentBlock)} + in_block * 2 * kPageBytes);
+  RunPages(args, worker, AddressOf(BlockOfWorker()) + uint32_t{sizeof(ResidentBlock)} + in_block * 2 * kPageBytes);
   if (Lane() == 0) LeaveRegion(LaunchState{args.state}, ThisWorker().epoch, args.workers);
 }
 #endif

@@ -152,10 +152,11 @@ struct ResidentBlock {
   struct alignas(16) Worker {
     uint32_t landing[4];  // a copy of what `stop` names, which may be under way
     uint64_t progress, epoch;
+    uint64_t* word;  // its progress, for all blocks
     uint32_t choice;  // of its last decision
     uint32_t stopped;  // not 0: the host has ended the loops
     uint32_t looked;  // when the copy began, by the multiprocessor's clock
-    uint32_t reserved;
+    uint32_t reserved[3];
     int64_t iterations[kMostLoopDepth];  // of the loops that it is in, from the outermost on, that have begun
   };
   Worker workers[kWorkersOfBlock];

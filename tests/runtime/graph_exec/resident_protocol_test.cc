@@ -357,12 +357,12 @@ Explored ExploreSections(const Sections& sections, SectionMistake mistake = Sect
 }
 
 // The workers take turns at deciding.
-Sections ALoop() { return {{{{true, true}, 0}, {{true, true}, 1}}, {0, 1}}; }
+Sections ALoop(std::vector<uint32_t> path) { return {{{{true, true}, 0}, {{true, true}, 1}}, std::move(path)}; }
 // One worker works and decides alone, and a section is left out.
 Sections AnIdleWorker() { return {{{{true, false}, 0}, {{true, false}, 0}, {{true, false}, 0}}, {0, 2}}; }
 
 TEST(ResidentProtocol, AllGoTheSameWayThroughSectionsWhateverTheSchedule) {
-  ExpectSound(ExploreSections(ALoop()));
+  ExpectSound(ExploreSections(ALoop({0, 1})));
   ExpectSound(ExploreSections(AnIdleWorker()));
 }
 
@@ -372,8 +372,8 @@ TEST(ResidentProtocol, IsExploredCloselyEnoughToFindSectionsThatRunOn) {
     EXPECT_NE(explored.problem, "") << "mistake " << static_cast<int>(mistake);
   };
   found(AnIdleWorker(), SectionMistake::kForgetsTheIdle);
-  found(ALoop(), SectionMistake::kKeepsEpoch);
-  found(ALoop(), SectionMistake::kTakesAnyChoice);
+  found(ALoop({0, 1, 1}), SectionMistake::kKeepsEpoch);
+  found(ALoop({0, 1, 1}), SectionMistake::kTakesAnyChoice);
 }
 
 // --- real threads ---

@@ -248,6 +248,7 @@ class PENSTOCK_EXPORT Graph {
   PENSTOCK_HIDDEN NodeRef Task(Name name, const TaskOptions& options, F f, A... args) {
     return AddTask<kNvcc>(std::move(name), options, f, args...);
   }
+  // The same with the default options.
   template <class F, class... A, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
     requires(!std::is_same_v<F, TaskOptions>)
   PENSTOCK_HIDDEN NodeRef Task(Name name, F f, A... args) {

@@ -33,7 +33,7 @@ Matrix RandomMatrix() {
   return m;
 }
 
-// The rows by level; a row is one level behind the last that it needs.
+// Groups the rows by level: a row comes one level after the latest row that it needs.
 std::vector<std::vector<int32_t>> LevelsOf(const Matrix& m) {
   std::vector<std::vector<int32_t>> levels;
   std::vector<size_t> level(kRows);

@@ -203,8 +203,8 @@ PENSTOCK_HIDDEN __device__ __noinline__ uint32_t RunDecision(uint32_t at, Worker
   return at + record.next;
 }
 
-// Begins to copy what the host may have written, and takes what the copy before has brought. Not often: the copy takes
-// 1 us, in which no load of the multiprocessor returns.
+// Begins to copy what the host may have written, and takes what the copy before has brought. At most every 45 us, which
+// takes 1 % of a short loop's time; to wait for a copy every 5 us took 0.4 us an iteration.
 PENSTOCK_HIDDEN __device__ __forceinline__ void LookForStop(ResidentBlock::Worker& self) {
   constexpr uint32_t kClocks = 80000;
   const uint32_t* const stop = BlockOfWorker().stop;

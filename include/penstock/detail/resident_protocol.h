@@ -9,9 +9,9 @@
 //
 // A region with constructs is cut into sections. In each of them one worker decides which section is next, after all
 // that the section does, and publishes the choice; all others wait for it, also those with nothing else to do. Each
-// section has an epoch of its own, so loops need no reset either, and all workers leave in the same epoch. Whoever
-// decides waits first until all others have entered the section, so that nobody still reads the choice that is written
-// over.
+// section has an epoch of its own, so loops need no reset either, and all workers leave in the same epoch. The worker
+// that decides first waits until all others have entered the section. So all of them have read the previous choice
+// before it overwrites that.
 //
 // All workers must be on the device at once: a worker that waits does not make room for one that it waits for. Lists
 // follow one order of all tasks, so then no wait is for ever.

@@ -107,7 +107,7 @@ bool RegionChoice::IsSmall(NodeId n) const {
   return bytes <= tuning::kMostResidentBytes;
 }
 
-// Returns an empty text if the node may be in a region, and kNoSmallNode if nobody would expect it to be.
+// Says why the node may not be in a region: an empty text if it may, kNoSmallNode where no user expects it to be.
 std::string RegionChoice::WhyNotResident(NodeId n, bool cuda) const {
   const graph::PlanNode& node = graph_.plan().nodes[n];
   if (node.batch >= 0) return kNoSmallNode;

@@ -109,7 +109,7 @@ endfunction()
 # An example of one source without libraries of its own. `run_NAME` of the caller becomes what runs it.
 #
 # With PENSTOCK_EXAMPLES_TOGETHER and CUDA programs all of these become one program, small_examples, whose first argument
-# is the name of the one to run: nvcc reads the headers three times for each source, which is nearly all of its 14 s.
+# is the name of the one to run (--list names them all): nvcc reads the headers three times for each source, which is nearly all of its 14 s.
 # Each source is included in a namespace of its name, its `main` with it, behind the headers that it includes.
 function(penstock_small_example name source)
   if(NOT (PENSTOCK_EXAMPLES_TOGETHER AND PENSTOCK_CUDA_PROGRAMS))
@@ -123,6 +123,9 @@ function(penstock_small_example name source)
   cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})  # as in penstock_unity, for the cache
   set_property(DIRECTORY APPEND_STRING PROPERTY penstock_together_sources
     "namespace ${name} {\n#include \"${path}\"\n}\n")
+  set_property(DIRECTORY APPEND PROPERTY penstock_together_names ${name})
+  cmake_path(GET path PARENT_PATH folder)
+  set_property(DIRECTORY APPEND PROPERTY penstock_together_folders ${CMAKE_CURRENT_BINARY_DIR}/${folder})
   set_property(DIRECTORY APPEND_STRING PROPERTY penstock_together_calls
     "  if (name == \"${name}\") return Call(&${name}::main, argc - 1, argv + 1);\n")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
@@ -137,10 +140,13 @@ function(penstock_small_examples_end)
   endif()
   get_property(sources DIRECTORY PROPERTY penstock_together_sources)
   get_property(calls DIRECTORY PROPERTY penstock_together_calls)
+  get_property(names DIRECTORY PROPERTY penstock_together_names)
+  list(JOIN names "\\n" names)
   list(REMOVE_DUPLICATES includes)
   list(JOIN includes "\n" includes)
   set(file ${CMAKE_CURRENT_BINARY_DIR}/small_examples.cu)
   file(GENERATE OUTPUT ${file} CONTENT "${includes}
+#include <cstdio>
 #include <string_view>
 
 ${sources}
@@ -149,10 +155,14 @@ int Call(int (*program)(int, char**), int argc, char** argv) { return program(ar
 
 int main(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : \"\";
-${calls}  return 2;
+${calls}  if (name == \"--list\") std::puts(\"${names}\");
+  return name == \"--list\" ? 0 : 2;
 }
 ")
   penstock_program(small_examples examples KERNELS ${file})  # not optimized, since it measures nothing
+  get_property(folders DIRECTORY PROPERTY penstock_together_folders)
+  list(REMOVE_DUPLICATES folders)
+  target_include_directories(small_examples PRIVATE ${folders})
 endfunction()
 
 # A benchmark sees include/ and its own folder, nothing else. With the tests on, `--quick` of it is one of them.
@@ -184,7 +194,8 @@ function(penstock_test name)
       list(REMOVE_ITEM arg_KERNELS ${alone})
       penstock_batches(alone ${name}_alone cu 1 ${alone})
     endif()
-    penstock_batches(arg_KERNELS ${name}_kernels cu 8 ${arg_KERNELS})
+    math(EXPR batch "${PENSTOCK_TEST_BATCH} * 2 / 3")
+    penstock_batches(arg_KERNELS ${name}_kernels cu ${batch} ${arg_KERNELS})
     list(APPEND arg_KERNELS ${alone})
   endif()
   penstock_program(${name} tests SOURCES ${arg_SOURCES} $<TARGET_OBJECTS:penstock_test_status> KERNELS ${arg_KERNELS} LIBRARIES
@@ -193,7 +204,7 @@ function(penstock_test name)
   if(NOT arg_BRUTE_FORCE)
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${PENSTOCK_TEST_OPTIONS}>)
   endif()
-  penstock_unity(${name} 12)
+  penstock_unity(${name} ${PENSTOCK_TEST_BATCH})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   if(PENSTOCK_HAS_CUDA)
     target_compile_definitions(${name} PRIVATE PENSTOCK_HAS_CUDA=1)

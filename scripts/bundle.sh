@@ -17,15 +17,14 @@ most=62 # MiB, packed
 rm -rf "$bundle"
 mkdir -p "$bundle/lib"
 # They need no GPU (./run test and ./run bench run them), or (photos_test) look for the photo program and its photographs
-# where they were built. The programs of the cookbook, and other small examples, would make the bundle too large to carry;
-# the tutorial does there what they do.
+# where they were built.
 without=(photos_test penstock_tests replay_tests library_factories_tests no_gpu_tests plan growth declare_again
-  flow_graph saxpy multi_gpu_saxpy relay cameras small_examples)
+  flow_graph)
 for kind in tests examples bench; do
   [[ -d $build/bin/$kind ]] || continue
   mkdir -p "$bundle/$kind"
   find "$build/bin/$kind" -maxdepth 1 -type f -perm -u+x -exec cp -t "$bundle/$kind" {} +
-  (cd "$bundle/$kind" && rm -f "${without[@]}" cookbook_*)
+  (cd "$bundle/$kind" && rm -f "${without[@]}" cookbook_workspace)
 done
 mapfile -t programs < <(find "$bundle" -mindepth 2 -type f)
 [[ ${#programs[@]} -gt 0 ]] || { echo "no programs in $build/bin"; exit 1; }

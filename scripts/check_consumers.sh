@@ -4,17 +4,18 @@
 # exports are checked too; and one source with the flags of pkg-config, for both libraries. Then a program that loads and
 # unloads plugins which declare parts of its graph.
 #
-#   scripts/check_consumers.sh BUILD     BUILD: a folder where the static library is built already (preset dev)
+#   scripts/check_consumers.sh PRESET BUILD     BUILD: the folder of PRESET, where the static library is built already
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/common.sh
 use_ccache
 
-static_build=$1
+preset=$1 static_build=$2
 work=$PWD/build/consumer
-dev_flags=$(sed -n 's/^CMAKE_CXX_FLAGS_DEBUG:[A-Z]*=//p' "$static_build/CMakeCache.txt")
+type=$(sed -n 's/^CMAKE_BUILD_TYPE:[A-Z]*=//p' "$static_build/CMakeCache.txt")
+flags=$(sed -n "s/^CMAKE_CXX_FLAGS_${type^^}:[A-Z]*=//p" "$static_build/CMakeCache.txt")
 version=$(sed -n 's/.*PENSTOCK_VERSION "\([0-9]*\.[0-9]*\).*/\1/p' include/penstock/version.h)
-# Builds lie as deep as build/dev, which makes their compiler calls equal to its own for the compiler cache.
+# Builds lie as deep as BUILD, which makes their compiler calls equal to its own for the compiler cache.
 rm -rf "$work" "$work"-*
 mkdir -p "$work"
 
@@ -24,8 +25,8 @@ consume() {
   local name=$1
   shift
   quietly "$work/$name.log" "${environment[@]}" \
-    cmake -S "tests/consumers/$name" -B "$work-$name" -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=Debug \
-    -DCMAKE_CXX_FLAGS_DEBUG="$dev_flags" "$@"
+    cmake -S "tests/consumers/$name" -B "$work-$name" -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE="$type" \
+    "-DCMAKE_CXX_FLAGS_${type^^}=$flags" "$@"
   quietly "$work/$name.log" ninja -C "$work-$name" -j "$jobs"
   quietly "$work/$name.log" "$(find "$work-$name" -name consumer -type f -perm -u+x)"
   echo "consumer $name builds and runs"
@@ -120,12 +121,12 @@ fi
 
 # Without CUDA, which nothing else here builds on a machine that has it. No object is that of another build, so the
 # compiler is the faster one.
-faster=(-DCMAKE_CXX_FLAGS_DEBUG=-O0 -DPENSTOCK_UNITY_BATCH=28)
+faster=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DPENSTOCK_UNITY_BATCH=28)
 command -v clang++-19 >/dev/null && faster+=(-DCMAKE_CXX_COMPILER=clang++-19)
 consume add_subdirectory -DPENSTOCK_SOURCE="$PWD" -DPENSTOCK_CUDA=OFF -DPENSTOCK_WERROR=ON "${faster[@]}"
 
-# The objects are those of the dev build, so with a compiler cache this is a link.
-quietly "$work/shared.log" cmake --preset dev -B "$work-shared" -DBUILD_SHARED_LIBS=ON -DPENSTOCK_BUILD_TESTS=OFF \
+# The objects are those of BUILD, so with a compiler cache this is a link.
+quietly "$work/shared.log" cmake --preset "$preset" -B "$work-shared" -DBUILD_SHARED_LIBS=ON -DPENSTOCK_BUILD_TESTS=OFF \
   -DPENSTOCK_BUILD_EXAMPLES=OFF -DPENSTOCK_BUILD_BENCH=OFF
 quietly "$work/shared.log" ninja -C "$work-shared" -j "$jobs"
 quietly "$work/shared.log" cmake --install "$work-shared" --prefix "$work/shared"

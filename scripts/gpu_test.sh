@@ -107,9 +107,8 @@ else
   say "gemv_step: left out, there is no libcublas here, or was none where it was built"
 fi
 say "tutorial: each program checks its own results"
-for path in "$bundle"/examples/tutorial_*; do
-  program=$(basename "$path")
-  if ! PENSTOCK_DEVICES=cuda timeout -k 10 400 "$path" >"$results/$program.out" 2>&1; then
+for program in $("$bundle/examples/small_examples" --list | grep ^tutorial_); do
+  if ! PENSTOCK_DEVICES=cuda timeout -k 10 400 "$bundle/examples/small_examples" "$program" >"$results/$program.out" 2>&1; then
     echo "   $program failed:"
     failed=1
   fi

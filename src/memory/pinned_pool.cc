@@ -66,6 +66,9 @@ absl::StatusOr<PinnedBlock> PinnedPool::Allocate(size_t bytes, int node) {
   while (absl::IsResourceExhausted(block.status()) && !base::InUserCode() && Trim() > 0) {
     block = TryAllocate(bytes, node);
   }
+#ifndef NDEBUG
+  if (block.ok()) std::memset(block->data(), 0xCD, bytes);
+#endif
   return block;
 }
 

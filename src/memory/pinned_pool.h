@@ -63,7 +63,7 @@ struct PinnedPoolOptions {
 class PinnedPool;
 
 // One block. Destroying it returns the memory immediately, so a holder that gave it to a device must wait for the
-// device first. Debug builds then fill it with 0xDD.
+// device first. Debug builds fill it with 0xCD before and with 0xDD then.
 class PinnedBlock {
  public:
   PinnedBlock() = default;

@@ -33,7 +33,7 @@ std::string TextOf(const Gauges& g) {
                       g.graphs, " graphs, ", g.execs, " execs, ", g.captures, " captures");
 }
 
-Totals::Sum Totals::* SumOf(CopyKind kind, bool batch) {
+SumOfTotals SumOf(CopyKind kind, bool batch) {
   switch (kind) {
     case CopyKind::kHostToDevice: return batch ? &Totals::batch_uploads : &Totals::uploads;
     case CopyKind::kDeviceToHost: return batch ? &Totals::batch_downloads : &Totals::downloads;

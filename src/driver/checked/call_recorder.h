@@ -43,7 +43,8 @@ struct Totals {
   friend bool operator==(const Totals&, const Totals&) = default;
 };
 // The sum that counts copies of this kind.
-Totals::Sum Totals::* SumOf(CopyKind kind, bool batch);
+using SumOfTotals = Totals::Sum Totals::*;
+SumOfTotals SumOf(CopyKind kind, bool batch);
 // The work done between two moments.
 Totals operator-(const Totals& later, const Totals& earlier);
 // "uploads 1 with 4096 bytes, fills 2 with 96 bytes"; zero entries are left out.

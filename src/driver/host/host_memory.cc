@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kPoisonLimit = size_t{64} << 20;
+constexpr size_t kPinnedPoisonLimit = size_t{64} << 10;  // slabs, of which the pinned pool fills each block itself
 constexpr size_t kSmallestReservation = size_t{1} << 20;
 constexpr size_t kLargestReservation = size_t{1} << 60;  // so that sums do not overflow
 constexpr size_t kGap = size_t{1} << 20;  // never accessible, so that overruns of the handed-out range crash too
@@ -23,9 +24,10 @@ constexpr size_t kGap = size_t{1} << 20;  // never accessible, so that overruns 
 size_t RoundUp(size_t value, size_t to) { return (value + to - 1) / to * to; }
 size_t RoundDown(size_t value, size_t to) { return value / to * to; }
 
-void Poison([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes, [[maybe_unused]] unsigned char pattern) {
+void Poison([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes, [[maybe_unused]] unsigned char pattern,
+            [[maybe_unused]] size_t limit = kPoisonLimit) {
 #ifndef NDEBUG
-  std::memset(memory, pattern, std::min(bytes, kPoisonLimit));
+  std::memset(memory, pattern, std::min(bytes, limit));
 #endif
 }
 
@@ -155,7 +157,7 @@ absl::StatusOr<void*> PinnedMemory::Allocate(size_t bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no room for ", bytes, " bytes of pinned memory; this process may use ", most_, " bytes"));
   }
-  Poison(memory, bytes, kFresh);
+  Poison(memory, bytes, kFresh, kPinnedPoisonLimit);
   base::MutexLock lock(mu_);
   live_.emplace(reinterpret_cast<uintptr_t>(memory), bytes);
   return memory;
@@ -166,7 +168,7 @@ bool PinnedMemory::Free(void* memory) {
     base::MutexLock lock(mu_);
     const auto block = live_.find(reinterpret_cast<uintptr_t>(memory));
     if (block == live_.end()) return false;
-    Poison(memory, block->second, kFreed);
+    Poison(memory, block->second, kFreed, kPinnedPoisonLimit);
     live_.erase(block);
   }
   std::free(memory);

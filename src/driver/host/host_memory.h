@@ -3,7 +3,8 @@
 // A DeviceHeap reserves two address ranges of equal size. Addresses handed out lie in the first, which is inaccessible:
 // a host dereference crashes as it would with a GPU's memory. The second, a constant distance away, is the real memory;
 // the driver translates to it for copies, fills and kernels. Debug builds fill new memory with kFresh and freed memory
-// with kFreed (the first 64 MiB of a block), which exposes code that relies on zeros or on freed data.
+// with kFreed (the first 64 MiB of a block, the first 64 KiB of pinned ones, whose pool fills what it hands out), which
+// exposes code that relies on zeros or on freed data.
 //
 // Ownership: the driver owns both; blocks not freed go with the heap.
 // Threads:   thread-safe. Each has one mutex, held for bookkeeping only, with no other lock taken inside.

@@ -40,7 +40,10 @@ void RecordedNode::Resolve(AccessDecl& access, const std::shared_ptr<const State
 
 const char* RecordedNode::NameOf(const AccessDecl& access) const {
   const bool known = access.graph == model_.serial && access.buffer >= 0 && access.buffer < model_.buffers.count();
-  return known ? model_.buffers[access.buffer].name.c_str() : nullptr;
+  if (!known) return nullptr;
+  Name& name = model_.buffers[access.buffer].name;
+  name.Share();
+  return name.c_str();
 }
 
 void RecordedNode::RefuseViews(int64_t count, int64_t most) {

@@ -13,6 +13,12 @@ Name Name::In(const Name& scope) const {
   return full;
 }
 
+void Name::Share() {
+  if (text_ != inside_) return;
+  owned_ = std::make_shared<const std::string>(text_, size_);
+  text_ = owned_->c_str();
+}
+
 void Name::Append(std::initializer_list<int64_t> numbers) {
   constexpr size_t kDigits = 20;  // of a number, with its sign
   char tail[3 * (kDigits + 1)];

@@ -50,7 +50,7 @@ struct CompileOptions {
   bool in_order = false;
   // How nodes are submitted (mode.h). PENSTOCK_MODE=stream|graph|auto wins.
   Mode mode = Mode::kAuto;
-  Resident resident = Resident::kOff;  // regions of small nodes (mode.h). PENSTOCK_RESIDENT=off|on wins.
+  Resident resident = Resident::kOff;  // regions of small nodes (mode.h). PENSTOCK_RESIDENT=off|auto|on wins.
   Lowering constructs = Lowering::kAuto;  // who decides If, Switch, While and Repeat (control.h)
   // The most kernel streams per device and slot, at least 1; a plan that is less wide has fewer. submission_report()
   // says if a wider plan shares them.

@@ -68,8 +68,8 @@ class PENSTOCK_EXPORT Executable {
 
   // Makes a platform graph of what a launch with these bindings would do (exported_graph.h). It takes a slot:
   // ResourceExhausted if every one is taken. FailedPrecondition, with the node and the reason, for anything that needs
-  // a run around it: large unpinned memory, States, nodes that cannot be in a graph; also for plans without graphs
-  // (mode.h), kSlot buffers, host devices, and several devices (use On). Otherwise errors as for Launch.
+  // a run around it: large unpinned memory, States, nodes that cannot be in a graph, resident regions; also for plans
+  // without graphs (mode.h), kSlot buffers, host devices, and several devices (use On). Otherwise errors as for Launch.
   absl::StatusOr<ExportedGraph> Export(const Bindings& bindings);
 
   int slots() const;  // on all devices together

@@ -42,6 +42,9 @@ enum class Mode : uint8_t {
 // docs/explanation/resident.md
 enum class Resident : uint8_t {
   kOff,
+  // Those that take less time than their nodes by themselves: of 8 nodes or more that occupy one warp each, which is 32
+  // elements or threads, and constructs of such nodes; on host devices only where nothing could run side by side.
+  kAuto,
   kOn  // every region of two nodes or more
 };
 

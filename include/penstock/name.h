@@ -89,6 +89,8 @@ class PENSTOCK_EXPORT Name {
   std::string_view view() const { return {text_, size_}; }
   // The text, null-terminated.
   const char* c_str() const { return text_; }
+  // Moves a text that is in the object itself out of it: c_str() is then good as long as the name or a copy of it.
+  void Share();
   // The file and line that gave the name.
   const SourceLine& source() const { return source_; }
 

@@ -139,8 +139,9 @@ absl::Status NodesOfACapture() {
 }
 
 absl::Status NodeIsAChild(int32_t node) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("node ", node, " is a child, which is neither switched nor given an operation; see SetChild"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "node ", node,
+      " is a child or calls the host: it is neither switched nor given an operation; of a child, see SetChild"));
 }
 
 absl::Status NodeIsNoChild(int32_t node) {

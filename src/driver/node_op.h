@@ -31,7 +31,7 @@ absl::Status CheckReplacement(const NodeShape& before, const NodeShape& after);
 
 // The error for naming or adding a node in a captured graph.
 absl::Status NodesOfACapture();
-// The errors of SetNode and EnableNode for a child, and of SetChild for any other node.
+// The errors of SetNode and EnableNode for a child or a call of the host, and of SetChild for what is no child.
 absl::Status NodeIsAChild(int32_t node);
 absl::Status NodeIsNoChild(int32_t node);
 // The error of AddChild for a graph that would be a node of itself.

@@ -97,6 +97,7 @@ struct CopyOp {
   int dst_device = -1, src_device = -1;  // kPeer
   OpTag tag{};
 };
+inline bool IsEmpty(const CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
 
 // The sums over a batch that a driver needs to submit it.
 struct BatchSize {
@@ -126,6 +127,7 @@ struct FillOp {
   size_t pitch = 0, slice = 0;
   OpTag tag{};
 };
+inline bool IsEmpty(const FillOp& op) { return op.count == 0 || op.height == 0 || op.depth == 0; }
 
 // A box of memory that a kernel's argument names, and what the kernel does to it. Strides are as in CopyOp.
 struct MemoryUse {

@@ -182,7 +182,7 @@ class PENSTOCK_EXPORT RecordedNode {
   void Resolve(AccessDecl& access, const std::shared_ptr<const StateRecord>& state);
   // The buffer with the parameter's value.
   int32_t OnDevice(uint32_t graph, int32_t param, TypeInfo type);
-  // The name of the accessed buffer; null if there is none.
+  // The name of the accessed buffer, which moves with no table; null if there is none.
   const char* NameOf(const AccessDecl& access) const;
   // Reports that the next argument is All of more accesses than its callable can have.
   void RefuseViews(int64_t count, int64_t most);

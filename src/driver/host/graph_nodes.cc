@@ -92,10 +92,10 @@ absl::StatusOr<GraphNodes::Places> GraphNodes::PlacesOf(int32_t node) const {
   return absl::InvalidArgumentError(absl::StrCat("there is no node ", node, "; this graph has ", count()));
 }
 
-// A node that is not a child.
+// A node with one operation, of which SetNode and EnableNode know.
 absl::StatusOr<GraphNode*> GraphNodes::OwnOf(int32_t node) {
   PENSTOCK_ASSIGN_OR_RETURN(const Places places, PlacesOf(node));
-  if (IsChild(places)) return NodeIsAChild(node);
+  if (IsChild(places) || all_[static_cast<size_t>(places.first)].calls_host) return NodeIsAChild(node);
   if (all_[static_cast<size_t>(places.first)].bodies) return NodeIsConditional(node);
   return &all_[static_cast<size_t>(places.first)];
 }

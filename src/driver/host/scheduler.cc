@@ -24,15 +24,23 @@ absl::Status RunGuarded(Task& task, int chunk) {
 
 Scheduler::Scheduler(int devices, int compute_threads, penstock::host::EventCount* event_count, uint64_t order_seed)
     : event_count_(event_count) {
-  for (size_t i = 0; i < static_cast<size_t>(devices) * kEngineKinds; ++i) {
-    engines_.push_back(std::make_unique<Engine>());
-    if (order_seed != 0) engines_.back()->order = Order(order_seed + i * 0x10001);
+  uint64_t seed = order_seed;
+  for (int d = 0; d < devices; ++d) {
+    Device& device = *devices_.emplace_back(std::make_unique<Device>());
+    device.engines[static_cast<size_t>(EngineKind::kCompute)].limit = compute_threads;
+    for (Engine& engine : device.engines) {
+      if (order_seed != 0) engine.order = Order(seed);
+      seed += 0x10001;
+    }
   }
   try {
-    for (int device = 0; device < devices; ++device) {
-      Start(device, EngineKind::kUpload, 1);
-      Start(device, EngineKind::kDownload, 1);
-      Start(device, EngineKind::kCompute, compute_threads);
+    const int threads = compute_threads + static_cast<int>(kEngineKinds) - 1;
+    for (int d = 0; d < devices; ++d) {
+      Device& device = *devices_[static_cast<size_t>(d)];
+      for (int i = 0; i < threads; ++i) {
+        device.threads.push_back(
+            base::StartThread(absl::StrCat("ps-", d, "-run", i), [this, &device] { Work(device); }));
+      }
     }
   } catch (...) {  // std::system_error, or std::bad_alloc
     Stop();
@@ -48,23 +56,14 @@ Scheduler::~Scheduler() {
   Stop();
 }
 
-void Scheduler::Start(int device, EngineKind kind, int threads) {
-  static constexpr const char* kNames[kEngineKinds] = {"up", "down", "run"};
-  Engine& of = engine(device, kind);
-  for (int i = 0; i < threads; ++i) {
-    of.threads.push_back(base::StartThread(absl::StrCat("ps-", device, "-", kNames[static_cast<size_t>(kind)], i),
-                                           [this, &of] { Work(of); }));
-  }
-}
-
 void Scheduler::Stop() {
   {
     base::MutexLock lock(mu_);
     stopping_ = true;
     WakeAll();
   }
-  for (auto& engine : engines_) {
-    for (auto& thread : engine->threads) thread.join();
+  for (auto& device : devices_) {
+    for (auto& thread : device->threads) thread.join();
   }
 }
 
@@ -119,10 +118,13 @@ absl::Status Scheduler::Submit(Stream stream, EngineKind engine, std::unique_ptr
   command.task = std::move(task);
   command.engine = engine;
   absl::Status status;
+  Wakes wakes;
   {
     base::MutexLock lock(mu_);
     status = Push(stream, std::move(command), rang);
+    wakes = TakeWakes();
   }
+  Wake(wakes);
   Notify(rang);
   return status;
 }
@@ -131,6 +133,7 @@ absl::Status Scheduler::SubmitGraph(Stream stream, std::vector<GraphStep> steps,
   PENSTOCK_ASSIGN_OR_RETURN(const int device, DeviceOf(stream));
   std::shared_ptr<Launch> launch = MakeLaunch(device, std::move(steps));
   std::vector<std::shared_ptr<Launch>> ended;  // destroyed after the lock is released
+  Wakes wakes;
   bool rang = false;
   {
     base::MutexLock lock(mu_);
@@ -142,12 +145,15 @@ absl::Status Scheduler::SubmitGraph(Stream stream, std::vector<GraphStep> steps,
     turn.last_ = end;
     if (!launcher->busy) rang = Advance(launcher);
     ended.swap(ended_);
+    wakes = TakeWakes();
   }
+  Wake(wakes);
   Notify(rang);
   return absl::OkStatus();
 }
 
 absl::Status Scheduler::Record(Event event, Stream stream) {
+  Wakes wakes;
   bool rang = false;
   {
     base::MutexLock lock(mu_);
@@ -166,7 +172,9 @@ absl::Status Scheduler::Record(Event event, Stream stream) {
     if (!status.ok()) return status;
     // Push may have slept, so look the event up again.
     if (EventState* recorded = events_.Find(event.bits)) recorded->mark = mark;
+    wakes = TakeWakes();
   }
+  Wake(wakes);
   Notify(rang);
   return absl::OkStatus();
 }
@@ -311,40 +319,78 @@ void Scheduler::Offer(const std::shared_ptr<StreamState>& stream) {
   stream->busy = true;
   stream->next_chunk = 0;
   stream->chunks_running = 0;
-  Engine& to = engine(stream->device, head.engine);
+  Device& device = *devices_[static_cast<size_t>(stream->device)];
+  Engine& to = device.engines[static_cast<size_t>(head.engine)];
   const auto place = std::upper_bound(to.ready.begin(), to.ready.end(), stream->priority,
                                       [](int priority, const auto& other) { return priority < other->priority; });
   to.ready.insert(place, stream);
-  if (head.task->chunks == 1) {
-    to.work.NotifyOne();
-  } else {
-    to.work.NotifyAll();
+  if (offered_.empty() || offered_.back() != &device) offered_.push_back(&device);
+}
+
+// Says which threads to wake for what has been offered, besides the caller if it is a device's thread: that will take a
+// task next.
+Scheduler::Wakes Scheduler::TakeWakes(Device* taker) {
+  Wakes wakes;
+  if (taker != nullptr) offered_.push_back(taker);
+  for (Device* const device : offered_) {
+    int chunks = -device->woken - (device == taker ? 1 : 0);
+    for (const Engine& engine : device->engines) {
+      const int room = engine.limit - engine.running;
+      int waiting = 0;
+      for (auto s = engine.ready.begin(); s != engine.ready.end() && waiting < room; ++s) {
+        waiting += (*s)->commands.front().task->chunks - (*s)->next_chunk;
+      }
+      chunks += std::min(room, waiting);
+    }
+    const int count = std::min(chunks, device->idle - device->woken);
+    if (count <= 0) continue;
+    device->woken += count;
+    wakes.emplace_back(device, count);
+  }
+  offered_.clear();
+  return wakes;
+}
+
+void Scheduler::Wake(const Wakes& wakes) {
+  for (const auto& [device, count] : wakes) {
+    for (int i = 0; i < count; ++i) device->work.NotifyOne();
   }
 }
 
-// --- engine threads ---
+// --- threads of devices ---
 
-void Scheduler::Work(Engine& engine) {
-  while (std::optional<Claim> claim = Take(engine)) {
+void Scheduler::Work(Device& device) {
+  while (std::optional<Claim> claim = Take(device)) {
     for (int i = 0; i < claim->delay; ++i) std::this_thread::yield();
     base::WhenThreadEnds go_on([&] {
-      Notify(Finish(*claim));
-      base::GoOnElsewhere([&] { Work(engine); });
+      Finish(*claim, device);
+      base::GoOnElsewhere([&] { Work(device); });
     });
     if (!claim->skip) Execute(*claim);
     go_on.Cancel();
-    Notify(Finish(*claim));
+    Finish(*claim, device);
   }
 }
 
 // Sleeps until there is a task. Returns nothing if the scheduler stops.
-std::optional<Scheduler::Claim> Scheduler::Take(Engine& engine) {
+std::optional<Scheduler::Claim> Scheduler::Take(Device& device) {
   base::MutexLock lock(mu_);
   while (true) {
-    std::optional<Claim> claim = TryClaim(engine);
+    std::optional<Claim> claim = TryClaim(device);
     if (claim || stopping_) return claim;
-    engine.work.Wait(mu_);
+    ++device.idle;
+    device.work.Wait(mu_);
+    --device.idle;
+    if (device.woken > 0) --device.woken;
   }
+}
+
+std::optional<Scheduler::Claim> Scheduler::TryClaim(Device& device) {
+  for (Engine& engine : device.engines) {
+    if (engine.running == engine.limit) continue;
+    if (std::optional<Claim> claim = TryClaim(engine)) return claim;
+  }
+  return std::nullopt;
 }
 
 std::optional<Scheduler::Claim> Scheduler::TryClaim(Engine& engine) {
@@ -353,6 +399,7 @@ std::optional<Scheduler::Claim> Scheduler::TryClaim(Engine& engine) {
     const size_t i = (first + k) % count;
     Claim claim;
     claim.stream = engine.ready[i];
+    claim.engine = &engine;
     StreamState& stream = *claim.stream;
     claim.task = stream.commands.front().task.get();
     const bool starts = stream.next_chunk == 0;
@@ -365,6 +412,7 @@ std::optional<Scheduler::Claim> Scheduler::TryClaim(Engine& engine) {
     claim.chunk = stream.next_chunk;
     stream.next_chunk = claim.skip ? claim.task->chunks : stream.next_chunk + 1;
     ++stream.chunks_running;
+    ++engine.running;
     if (stream.next_chunk == claim.task->chunks) engine.ready.erase(engine.ready.begin() + static_cast<ptrdiff_t>(i));
     return claim;
   }
@@ -383,26 +431,33 @@ void Scheduler::Execute(Claim& claim) {
   if (!status.ok()) fail(std::move(status));
 }
 
-// Returns whether an event completed.
-bool Scheduler::Finish(const Claim& claim) {
+void Scheduler::Finish(const Claim& claim, Device& device) {
   std::unique_ptr<Task> done;  // both destroyed after the lock is released
   std::vector<std::shared_ptr<Launch>> ended;
-  base::MutexLock lock(mu_);
+  Wakes wakes;
+  bool rang = false;
+  {
+    base::MutexLock lock(mu_);
+    rang = EndChunk(claim, done);
+    ended.swap(ended_);
+    wakes = TakeWakes(&device);
+  }
+  Wake(wakes);
+  Notify(rang);
+}
+
+// Returns whether an event completed.
+bool Scheduler::EndChunk(const Claim& claim, std::unique_ptr<Task>& done) {
   StreamState& stream = *claim.stream;
+  --claim.engine->running;
   if (claim.task->gate && !claim.skip) OpenGate(*claim.task->gate);
   if (claim.failed) WakeAll();  // work of the same run may be waiting at a gate
   if (--stream.chunks_running > 0 || stream.next_chunk < claim.task->chunks) return false;
-  bool rang = false;
-  if (stream.of != nullptr) {
-    rang = FinishNode(*stream.of, stream.node);
-  } else {
-    done = std::move(stream.commands.front().task);
-    Pop(stream);
-    stream.busy = false;
-    rang = Advance(claim.stream);
-  }
-  ended.swap(ended_);
-  return rang;
+  if (stream.of != nullptr) return FinishNode(*stream.of, stream.node);
+  done = std::move(stream.commands.front().task);
+  Pop(stream);
+  stream.busy = false;
+  return Advance(claim.stream);
 }
 
 // Returns whether an event completed.
@@ -419,15 +474,17 @@ bool Scheduler::FinishNode(Launch& launch, int32_t node) {
 
 void Scheduler::OpenGate(TrySemaphore& gate) {
   if (gate.running-- < gate.limit) return;
-  for (auto& engine : engines_) {
-    const bool waits = std::any_of(engine->ready.begin(), engine->ready.end(),
+  for (auto& device : devices_) {
+    const std::deque<std::shared_ptr<StreamState>>& ready =
+        device->engines[static_cast<size_t>(EngineKind::kCompute)].ready;
+    const bool waits = std::any_of(ready.begin(), ready.end(),
                                    [&](const auto& stream) { return stream->commands.front().task->gate == &gate; });
-    if (waits) engine->work.NotifyOne();
+    if (waits) device->work.NotifyOne();
   }
 }
 
 void Scheduler::WakeAll() {
-  for (auto& engine : engines_) engine->work.NotifyAll();
+  for (auto& device : devices_) device->work.NotifyAll();
 }
 
 }  // namespace penstock::driver::host

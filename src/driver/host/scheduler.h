@@ -1,9 +1,13 @@
-// Scheduler: streams, events and the engine threads of host devices: which thread runs which work, and when.
+// Scheduler: streams, events and the threads of host devices: which thread runs which work, and when.
 //
-// Each device has three engines: upload and download with one thread each, and compute with a configurable number. A
-// stream is a queue of commands. The command at its head completes immediately (an event record, a wait for something
-// complete), blocks the stream (a wait), or is a Task that its engine takes up, chunk by chunk, each on any of the
-// engine's threads. After the last chunk the next command follows. Callers' threads never run a Task.
+// Each device has three engines: upload and download, which do one thing at a time, and compute, which does a
+// configurable number. A stream is a queue of commands. The command at its head completes immediately (an event record,
+// a wait for something complete), blocks the stream (a wait), or is a Task that its engine takes up, chunk by chunk.
+// After the last chunk the next command follows. Callers' threads never run a Task.
+//
+// The engines of a device share its threads, of which there are as many as the engines may do at once. So a thread that
+// has ended a task goes on with one that follows it, whatever engine that is of: to wake another takes longer than most
+// small tasks. Threads are woken for what is left.
 //
 // A graph's launch is one command of the launching stream, which it blocks until the graph has ended. A GraphRun says
 // which of the graph's tasks may run; each of them stands alone in a stream without a handle, which is offered to its
@@ -15,13 +19,15 @@
 // Ownership: commands own what they need; destroying a stream or event with work queued ends only its handle. The
 //            EventCount must outlive the Scheduler.
 // Threads:   thread-safe. One mutex, mu_, guards all state, including that of streams, engines and gates. It is never
-//            held while a Task runs or the event count is notified, and no other lock is taken inside it.
+//            held while a Task runs or the event count is notified, and no other lock is taken inside it. Threads are
+//            woken after it has been released, so that they find it free.
 // Ordering:  the effects of a Task are visible to every command ordered after it, and to any thread that sees a later
 //            event complete.
 // Errors:    a Task that fails or throws is reported to its RunFault, and the stream goes on. A Task does not run if
 //            its RunFault has failed before it starts. InvalidArgument for handles that are not alive.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -31,6 +37,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "src/base/mutex.h"
@@ -123,12 +130,21 @@ class Scheduler {
   struct Engine {
     std::deque<std::shared_ptr<StreamState>> ready;  // heads with chunks to hand out, by priority, then in order
     Order order;
+    int limit = 1;  // chunks at once
+    int running = 0;
+  };
+  struct Device {
+    std::array<Engine, kEngineKinds> engines;
     base::CondVar work;
+    int idle = 0, woken = 0;  // threads that sleep; those of them that have been woken, or will be
     std::vector<std::thread> threads;
   };
+  // Threads to be woken once the lock is released.
+  using Wakes = absl::InlinedVector<std::pair<Device*, int>, 2>;
   // The chunk that a thread took.
   struct Claim {
     std::shared_ptr<StreamState> stream;
+    Engine* engine = nullptr;
     Task* task = nullptr;
     int chunk = 0;
     int delay = 0;
@@ -136,14 +152,17 @@ class Scheduler {
     bool failed = false;
   };
 
-  void Start(int device, EngineKind kind, int threads);
-  void Work(Engine& engine);
-  std::optional<Claim> Take(Engine& engine);
+  void Work(Device& device);
+  std::optional<Claim> Take(Device& device);
   static void Execute(Claim& claim);
-  bool Finish(const Claim& claim);
+  void Finish(const Claim& claim, Device& device);
   void Stop();
 
+  std::optional<Claim> TryClaim(Device& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<Claim> TryClaim(Engine& engine) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool EndChunk(const Claim& claim, std::unique_ptr<Task>& done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Wakes TakeWakes(Device* taker = nullptr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static void Wake(const Wakes& wakes);
   absl::StatusOr<std::shared_ptr<StreamState>> AwaitRoom(Stream handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Push(Stream handle, Command command, bool& rang) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Append(StreamState& stream, Command command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -155,22 +174,20 @@ class Scheduler {
   void Pop(StreamState& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OpenGate(TrySemaphore& gate) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Engine& engine(int device, EngineKind kind) {
-    return *engines_[static_cast<size_t>(device) * kEngineKinds + static_cast<size_t>(kind)];
-  }
   void Notify(bool rang) {
     if (rang && event_count_) event_count_->Notify();
   }
 
-  // Constant after construction; mu_ guards an Engine's members other than its threads.
+  // Constant after construction; mu_ guards a Device's members other than its threads.
   penstock::host::EventCount* const event_count_;
-  std::vector<std::unique_ptr<Engine>> engines_;
+  std::vector<std::unique_ptr<Device>> devices_;
 
   base::Mutex mu_;
   HandleTable<std::shared_ptr<StreamState>> streams_ ABSL_GUARDED_BY(mu_);
   HandleTable<EventState> events_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<StreamState>> turn_ ABSL_GUARDED_BY(mu_);  // streams that Advance has still to look at
   std::vector<int32_t> ready_ ABSL_GUARDED_BY(mu_);  // nodes of one launch, to be offered
+  std::vector<Device*> offered_ ABSL_GUARDED_BY(mu_);  // those with new work, perhaps more than once
   // Graphs that have ended, to be destroyed when the lock is released.
   std::vector<std::shared_ptr<Launch>> ended_ ABSL_GUARDED_BY(mu_);
   int64_t queued_ ABSL_GUARDED_BY(mu_) = 0;  // commands in all streams

@@ -91,8 +91,10 @@ std::string WhyNoGraph(const CompiledGraph& part) {
 // set: then everything is compiled once more.
 class ControlCompiler {
  public:
-  ControlCompiler(const std::shared_ptr<RuntimeCore>& runtime, graph::Lowerings& lowerings, bool traced)
-      : runtime_(runtime), lowerings_(lowerings), traced_(traced) {}
+  // `all_regions`: says why a construct is in none.
+  ControlCompiler(const std::shared_ptr<RuntimeCore>& runtime, graph::Lowerings& lowerings, bool traced,
+                  bool all_regions)
+      : runtime_(runtime), lowerings_(lowerings), traced_(traced), all_regions_(all_regions) {}
 
   absl::StatusOr<std::shared_ptr<ExecutableCore>> Compile(const graph::Folded& folded, const CompileOptions& options,
                                                           DeclaredGraph declared) {
@@ -121,7 +123,7 @@ class ControlCompiler {
                                       : "the host drives " + name + ", which waits for each condition, since " +
                                             lowerings_.why(control.id));
     const std::string& why_not = lowerings_.why_no_region(control.id);
-    if (control.on_device && !why_not.empty()) notes.push_back(name + " is in no region: " + why_not);
+    if (all_regions_ && control.on_device && !why_not.empty()) notes.push_back(name + " is in no region: " + why_not);
   }
 
   static void AddNotes(const RunSlot& slot, std::vector<std::string>& notes) {
@@ -229,7 +231,7 @@ class ControlCompiler {
 
   const std::shared_ptr<RuntimeCore>& runtime_;
   graph::Lowerings& lowerings_;
-  const bool traced_;
+  const bool traced_, all_regions_;
   bool again_ = false;
 };
 
@@ -257,10 +259,10 @@ bool HasCuda(const RuntimeCore& runtime) {
 }
 
 // All constructs may be in regions but those with a node of which the model says that it cannot.
-void UseRegions(const Model& model, graph::Lowerings& lowerings) {
+void UseRegions(const Model& model, Resident wanted, graph::Lowerings& lowerings) {
   lowerings.UseRegions();
   for (const NodeDecl& node : model.nodes) {
-    if (node.body < 0 || RegionChoice::MayBeResident(model, node)) continue;
+    if (node.body < 0 || RegionChoice::MayBeResident(model, node, wanted)) continue;
     lowerings.LeaveRegion(model.bodies[node.body].of,
                           "node " + graph::Quoted(node.name) + " is no small ParallelFor, fill or copy");
   }
@@ -290,12 +292,12 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> CreateExecutable(const std::shar
   }
   graph::Lowerings lowerings = graph::ChooseLowerings(model, devices, why_host);
   PENSTOCK_ASSIGN_OR_RETURN(const Resident resident, RegionChoice::Wanted(model, options));
-  if (resident == Resident::kOn && HasCuda(*runtime)) UseRegions(model, lowerings);
+  if (resident != Resident::kOff && HasCuda(*runtime)) UseRegions(model, resident, lowerings);
   for (;;) {
     if (wanted == Lowering::kDevice) PENSTOCK_RETURN_IF_ERROR(CheckOnDevice(model, lowerings));
     const graph::Folded folded = graph::Fold(declared, lowerings);
     declared->mistakes = folded.model->mistakes;
-    ControlCompiler compiler(runtime, lowerings, options.trace != nullptr);
+    ControlCompiler compiler(runtime, lowerings, options.trace != nullptr, resident == Resident::kOn);
     auto core = compiler.Compile(folded, options, {.model = declared.get(), .notes = folded.unrolled});
     if (core.ok() || !compiler.again()) return core;
     declared->mistakes = model.mistakes;

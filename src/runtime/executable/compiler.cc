@@ -223,10 +223,10 @@ absl::Status Compiler::ChooseRegions(bool part_of_region) {
   PENSTOCK_ASSIGN_OR_RETURN(const Resident wanted, RegionChoice::Wanted(model(), options_));
   if (wanted == Resident::kOff || modes_.mode() == Mode::kStream) return absl::OkStatus();
   if (part_of_region) {
-    regions_.ChooseWhole();
+    regions_.ChooseWhole(wanted);
     return absl::OkStatus();
   }
-  regions_.Choose(modes_.notes());
+  regions_.Choose(wanted, modes_.notes());
   if (is_part_of_graph_) regions_.ChooseOneAtATime();
   return absl::OkStatus();
 }

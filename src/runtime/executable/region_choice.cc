@@ -20,16 +20,24 @@ using graph::PlanKind;
 
 constexpr const char* kNoSmallNode = "no small node";
 
-// The most elements that an extent can have.
-int64_t MostElements(const Model& model, const Extent& extent) {
+// Whether a ParallelFor has few elements, or a Task few threads, whatever the parameters.
+bool HasFewElements(const Model& model, const NodeDecl& node, Resident wanted) {
+  const int64_t limit = wanted == Resident::kAuto ? tuning::kMostAutoElements : tuning::kMostResidentElements;
+  if (node.is_task) return wanted == Resident::kOn || node.shape.block[0] <= limit;
   int64_t count = 1;
-  for (int i = 0; i < extent.rank; ++i) {
-    const Dim& dim = extent.dims[i];
+  for (int i = 0; i < node.extent.rank; ++i) {
+    const Dim& dim = node.extent.dims[i];
     const int64_t most = dim.is_constant() ? dim.value : model.params[dim.param].max;
-    if (most > 0 && count > tuning::kMostResidentElements / most) return INT64_MAX;
+    if (most > 0 && count > limit / most) return false;
     count *= most;
   }
-  return count;
+  return count <= limit;
+}
+
+// Whether no two nodes can be at work on a device side by side.
+bool IsSerial(const graph::Plan& plan) {
+  const auto computes = [](const graph::Lane& lane) { return lane.kind == graph::LaneKind::kCompute; };
+  return std::count_if(plan.lanes.begin(), plan.lanes.end(), computes) == 1;
 }
 
 }  // namespace
@@ -57,23 +65,32 @@ absl::StatusOr<Resident> RegionChoice::Wanted(const Model& model, const CompileO
   const auto name = base::WordOf("PENSTOCK_RESIDENT");
   if (!name) return options.resident;
   if (name == "on") return Resident::kOn;
+  if (name == "auto") return Resident::kAuto;
   if (name == "off") return Resident::kOff;
   return absl::InvalidArgumentError(graph::Prefix(model) + ": PENSTOCK_RESIDENT is '" +
                                     graph::OneLine(base::Variable("PENSTOCK_RESIDENT").value_or("")) +
-                                    "'; it must be off or on");
+                                    "'; it must be off, auto or on");
 }
 
-bool RegionChoice::MayBeResident(const Model& model, const NodeDecl& node) {
+bool RegionChoice::MayBeResident(const Model& model, const NodeDecl& node, Resident wanted) {
   if (node.kind == NodeKind::kFill || node.kind == NodeKind::kCopy) return true;
   if (node.kind != NodeKind::kParallelFor || node.code.cuda_task == nullptr) return false;
-  return MostElements(model, node.extent) <= tuning::kMostResidentElements;
+  return HasFewElements(model, node, wanted);
 }
 
-void RegionChoice::Choose(std::vector<std::string>& notes) {
+void RegionChoice::Choose(Resident wanted, std::vector<std::string>& notes) {
+  wanted_ = wanted;
+  std::vector<std::string> untold;
+  if (wanted == Resident::kAuto) rules_.least = tuning::kLeastAutoNodes;
+  Decide(wanted == Resident::kOn ? notes : untold);
+}
+
+void RegionChoice::Decide(std::vector<std::string>& notes) {
   const graph::Plan& plan = graph_.plan();
   if (plan.lanes.empty()) return;
   const driver::DeviceInfo& device = graph_.device(plan.lanes[LaneId(0)].device).info;
   const bool cuda = device.kind == driver::DeviceKind::kCuda;
+  if (!cuda && wanted_ == Resident::kAuto && !IsSerial(plan)) return;
   std::string why_not;  // of the first small node that may not
   bool any = false;
   for (const NodeId n : plan.nodes.ids()) {
@@ -89,22 +106,23 @@ void RegionChoice::Choose(std::vector<std::string>& notes) {
 }
 
 // Whoever compiles the part finds what is in none.
-void RegionChoice::ChooseWhole() {
+void RegionChoice::ChooseWhole(Resident wanted) {
   std::vector<std::string> notes;
+  wanted_ = wanted;
   whole_ = true;
-  Choose(notes);
+  Decide(notes);
   rules_.least = 1;
 }
 
 bool RegionChoice::IsSmall(NodeId n) const {
   const graph::PlanNode& node = graph_.plan().nodes[n];
   if (node.kind == PlanKind::kParallelFor) {
-    return MostElements(graph_.model(), graph_.model().nodes[node.decl].extent) <= tuning::kMostResidentElements;
+    return HasFewElements(graph_.model(), graph_.model().nodes[node.decl], wanted_);
   }
   int64_t bytes = 0;
   for (const graph::Use& use : node.uses) bytes = std::max(bytes, graph_.plan().instances[use.instance].bytes);
   if (node.decl < 0) bytes = graph_.plan().instances[node.dst].bytes;
-  return bytes <= tuning::kMostResidentBytes;
+  return bytes <= (wanted_ == Resident::kAuto ? tuning::kMostAutoBytes : tuning::kMostResidentBytes);
 }
 
 // Says why the node may not be in a region: an empty text if it may, kNoSmallNode where no user expects it to be.
@@ -187,7 +205,9 @@ absl::Status RegionChoice::Load(LoadedKernels& kernels, std::vector<std::string>
   if (addresses.empty()) return absl::OkStatus();
   if (!compiled) {
     std::fill(rules_.group.begin(), rules_.group.end(), -1);
-    notes.push_back("no region: the kernels are compiled for less than compute capability 9.0");
+    if (wanted_ == Resident::kOn) {
+      notes.push_back("no region: the kernels are compiled for less than compute capability 9.0");
+    }
     return absl::OkStatus();
   }
   PENSTOCK_RETURN_IF_ERROR(FindAddresses(device, loads, addresses));

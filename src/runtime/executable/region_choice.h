@@ -30,11 +30,12 @@ class RegionChoice {
   // What the options or the environment ask for. InvalidArgument if that is no such word.
   static absl::StatusOr<Resident> Wanted(const Model& model, const CompileOptions& options);
   // Whether a node of a construct's body may be in a region, as far as the model tells.
-  static bool MayBeResident(const Model& model, const NodeDecl& node);
-  // Decides for the plan of the graph, which is on one device. Adds why nodes are in none to `notes`.
-  void Choose(std::vector<std::string>& notes);
+  static bool MayBeResident(const Model& model, const NodeDecl& node, Resident wanted);
+  // Decides for the plan of the graph, which is on one device. Adds why nodes are in none to `notes` if all regions are
+  // wanted.
+  void Choose(Resident wanted, std::vector<std::string>& notes);
   // Decides for a part of a construct that is to be in a region as a whole, its condition too.
-  void ChooseWhole();
+  void ChooseWhole(Resident wanted);
   // Says that the graph is part of a construct, in which one region may run at a time.
   void ChooseOneAtATime() {
     if (rules_.most_at_once < INT32_MAX) rules_.most_at_once = 1;
@@ -45,6 +46,7 @@ class RegionChoice {
   absl::Status Load(LoadedKernels& kernels, std::vector<std::string>& notes);
 
  private:
+  void Decide(std::vector<std::string>& notes);
   bool IsSmall(NodeId n) const;
   std::string WhyNotResident(NodeId n, bool cuda) const;
   void SetLimits(const driver::DeviceInfo& device);
@@ -59,6 +61,7 @@ class RegionChoice {
   const CompiledGraph& graph_;
   RuntimeCore& runtime_;
   graph::RegionRules rules_;
+  Resident wanted_ = Resident::kOff;
   bool whole_ = false;
   int32_t most_workers_ = 1;
 };

@@ -30,8 +30,11 @@ inline constexpr int32_t kMostUnroll = 8, kMostUnrolledNodes = 48;
 inline constexpr int32_t kMostPickedNodes = 4, kMostPickedBodies = 4;
 
 // What may run resident: a ParallelFor of so many elements, a fill or a copy of so many bytes. A worker has 32 lanes.
-// Benchmark: resident.
+// Resident::kAuto takes nodes that give a lane one element, or a few bytes, and regions of so many nodes. Benchmark:
+// resident.
 inline constexpr int64_t kMostResidentElements = 1024, kMostResidentBytes = 4096;
+inline constexpr int64_t kMostAutoElements = 32, kMostAutoBytes = 256;
+inline constexpr int32_t kLeastAutoNodes = 8;
 
 // A trace has the times of at most so many iterations of a loop that the device decides, the newest of a run: 16 bytes
 // of pinned memory each in each slot.

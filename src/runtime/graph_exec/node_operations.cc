@@ -14,12 +14,9 @@ using Op = ExecCommand::Op;
 
 constexpr size_t kScratchBytes = 256;  // on each side; placeholders use one byte and never run
 
-bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
-bool IsEmpty(const driver::FillOp& op) { return op.count == 0 || op.height == 0 || op.depth == 0; }
-
 bool IsSmall(const driver::CopyOp& op) {
   const bool host = op.kind == driver::CopyKind::kHostToDevice || op.kind == driver::CopyKind::kDeviceToHost;
-  return host && !IsEmpty(op) && op.width * op.height * op.depth <= tuning::kSmallBytes;
+  return host && !driver::IsEmpty(op) && op.width * op.height * op.depth <= tuning::kSmallBytes;
 }
 
 bool IsSame(const driver::CopyOp& a, const driver::CopyOp& b) {
@@ -79,7 +76,7 @@ void NodeOperations::FindPieces(Use use) {
     const CopyEntry& copy = program_.copies[entry.index];
     const driver::CopyOp& op = tables_.copies[entry.index];
     const bool rows = program_.dynamic ? copy.may_have_rows : !driver::ShapeOf(&op).line;
-    const bool refused = !IsEmpty(op) && !driver::CheckNode(&op).ok();
+    const bool refused = !driver::IsEmpty(op) && !driver::CheckNode(&op).ok();
     if (!(entry.varies && rows) && !refused && !(IsSmall(op) && use == Use::kRuns)) continue;
     piece_of_[e] = piece_ops_.next();
     set_pieces_.emplace_back();
@@ -125,14 +122,14 @@ absl::StatusOr<NodeOperations::Wanted> NodeOperations::Of(EntryId e, bool indire
   const int32_t i = entry.index;
   switch (entry.op) {
     case Op::kKernel: return Wanted{indirect ? Indirect(i) : &tables_.kernels[i], tables_.kernels[i].rows == 0};
-    case Op::kFill: return Wanted{&tables_.fills[i], IsEmpty(tables_.fills[i])};
+    case Op::kFill: return Wanted{&tables_.fills[i], driver::IsEmpty(tables_.fills[i])};
     case Op::kBatch: return Wanted{&tables_.batches[i], tables_.batches[i].count == 0};
     case Op::kHostcall: return Wanted{&hostcalls_->op(entry.index), false};
     case Op::kRegion: return Wanted{&regions_.Of(i), regions_.IsEmpty(i)};
     default: break;
   }
   const driver::CopyOp& copy = tables_.copies[i];
-  const bool disabled = tables_.copies_disabled[i] || IsEmpty(copy);
+  const bool disabled = tables_.copies_disabled[i] || driver::IsEmpty(copy);
   const PieceId piece = piece_of_[e];
   if (piece < 0) return Wanted{&copy, disabled};
   driver::BatchOp& batch = piece_ops_[piece];

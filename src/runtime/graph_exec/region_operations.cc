@@ -68,10 +68,9 @@ bool RegionOperations::IsEmpty(RegionId id) const {
 }
 
 bool RegionOperations::IsEmpty(const GraphNodeEntry& node) const {
-  const auto none = [](const auto& op) { return op.height == 0 || op.depth == 0; };
   switch (node.op) {
-    case Op::kFill: return slot_.tables.fills[node.index].count == 0 || none(slot_.tables.fills[node.index]);
-    case Op::kCopy: return slot_.tables.copies[node.index].width == 0 || none(slot_.tables.copies[node.index]);
+    case Op::kFill: return driver::IsEmpty(slot_.tables.fills[node.index]);
+    case Op::kCopy: return driver::IsEmpty(slot_.tables.copies[node.index]);
     default: return slot_.tables.kernels[node.index].rows == 0;
   }
 }

@@ -175,6 +175,28 @@ TEST_P(ResidentControls, ConstructsAreNested) {
 }
 
 // Pages that a worker has begun to fetch it may not need.
+// Under kAuto the nodes have one warp each, and the report does not speak of other constructs.
+TEST_P(ResidentControls, AutoTakesShortNodesOnly) {
+  const EnvironmentScope automatic("PENSTOCK_RESIDENT", "auto");
+  for (const int64_t elements : {32, 33}) {
+    Graph graph("auto");
+    const auto x = graph.InOut<int32_t>("x", elements);
+    graph.Repeat("loop", 9, [&](Graph& g) { g.ParallelFor("step", elements, Step{2}, ReadWrite(x)); });
+    auto exec = runtime_->Compile(graph, {.slots = 1});
+    ASSERT_OK(exec.status());
+    if (elements == 32) ExpectRegions(*exec, 1);
+    const SubmissionReport report = exec->submission_report();
+    EXPECT_TRUE(elements == 32 || report.regions == 0) << report.Text();
+    EXPECT_EQ(report.Text().find("in no region"), std::string::npos) << report.Text();
+    std::vector<int32_t> memory = Random(static_cast<int32_t>(elements)), expected = memory;
+    ASSERT_OK(exec->Launch(exec->bindings().Set(x, memory))->Wait());
+    for (int t = 0; t < 9; ++t) {
+      for (int32_t& v : expected) v = Step::Of(v, 2);
+    }
+    EXPECT_EQ(memory, expected);
+  }
+}
+
 TEST_P(ResidentControls, ALongBodyMayBeLeftOut) {
   constexpr int32_t kNodes = 60;
   Graph graph("long");

@@ -169,9 +169,10 @@ class Residents : public GraphConformance {
   }
 };
 
+// PENSTOCK_RANDOM_PROGRAMS: how many graphs.
 TEST_P(Residents, RandomGraphsComputeWhatAnInterpreterDoes) {
-  const int graphs = kSanitized ? 3 : 12;
-  for (int g = 0; g < graphs; ++g) {
+  const uint64_t graphs = FromEnvironment("PENSTOCK_RANDOM_PROGRAMS", kSanitized ? 3 : 12);
+  for (uint64_t g = 0; g < graphs && !HasFailure(); ++g) {
     CheckRandom(1 + static_cast<int64_t>(rng_() % 40), 10 + static_cast<int>(rng_() % 150), g % 3 == 0, 4);
   }
 }
@@ -325,13 +326,44 @@ TEST_P(Residents, TheReportSaysWhatIsInNoRegion) {
       << report.Text();
 }
 
+// Under kAuto regions have 8 nodes or more, of one warp each, and on host devices nothing side by side.
+TEST_P(Residents, AutoTakesManyShortNodes) {
+  const EnvironmentScope automatic("PENSTOCK_RESIDENT", "auto");
+  const auto in_regions = [&](int32_t chains, int32_t nodes, int64_t elements) -> int64_t {
+    Graph graph("auto");
+    std::vector<std::vector<int32_t>> memory(static_cast<size_t>(chains),
+                                             std::vector<int32_t>(static_cast<size_t>(elements), 5));
+    std::vector<BufferHandle<int32_t>> x;
+    for (int32_t c = 0; c < chains; ++c) {
+      x.push_back(graph.InOut<int32_t>(Name("x", c), elements));
+      for (int32_t n = 0; n < nodes; ++n) graph.ParallelFor(Name("add", c, n), elements, AddOne{}, ReadWrite(x.back()));
+    }
+    auto exec = runtime_->Compile(graph, {.slots = 1});
+    EXPECT_OK(exec.status());
+    Bindings io = exec->bindings();
+    for (size_t c = 0; c < x.size(); ++c) io.Set(x[c], memory[c]);
+    EXPECT_OK(exec->Launch(io)->Wait());
+    for (const std::vector<int32_t>& of : memory) {
+      EXPECT_EQ(of, std::vector<int32_t>(static_cast<size_t>(elements), 5 + nodes));
+    }
+    const SubmissionReport report = exec->submission_report();
+    EXPECT_EQ(report.Text().find("no region"), std::string::npos) << report.Text();
+    return report.region_nodes;
+  };
+  EXPECT_EQ(in_regions(1, 8, 32), 8);
+  EXPECT_EQ(in_regions(1, 7, 32), 0);
+  EXPECT_EQ(in_regions(1, 8, 33), 0);
+  EXPECT_EQ(in_regions(2, 8, 3), GetParam().devices == "cuda" ? 16 : 0);
+}
+
 TEST_P(Residents, AnyOtherWordIsRefused) {
   const EnvironmentScope wrong("PENSTOCK_RESIDENT", "perhaps");
   Graph graph("g");
   graph.ParallelFor("one", 1, AddOne{}, ReadWrite(graph.InOut<int32_t>("x", 1)));
   const absl::Status refused = runtime_->Compile(graph).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(Text(refused).find("graph 'g': PENSTOCK_RESIDENT is 'perhaps'; it must be off or on"), std::string::npos)
+  EXPECT_NE(Text(refused).find("graph 'g': PENSTOCK_RESIDENT is 'perhaps'; it must be off, auto or on"),
+            std::string::npos)
       << refused;
 }
 

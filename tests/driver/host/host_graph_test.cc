@@ -116,6 +116,16 @@ TEST_F(HostGraphTest, ANodeThatIsNotThereIsRefused) {
   }
 }
 
+TEST_F(HostGraphTest, ACallOfTheHostStaysAsItIs) {
+  Twin fallback;
+  const HostCall call{[](void*) {}, nullptr};
+  const int32_t node = driver_->AddHost(graph_, {}, call).value();
+  const GraphExec exec = Instantiate();
+  EXPECT_EQ(Set(exec, node, CallOf(fallback)).code(), kRefused);
+  EXPECT_THAT(Text(driver_->EnableNode(exec, node, false)), HasSubstr("calls the host"));
+  LaunchAndFinish(exec);
+}
+
 // --- what is refused as a node ---
 
 TEST_F(HostGraphTest, ANodeComesAfterEarlierNodesEachNamedOnce) {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <random>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -122,6 +124,32 @@ TEST_F(SchedulerTest, DevicesHaveEnginesOfTheirOwn) {
   ASSERT_TRUE(Finish(other, 1));
   EXPECT_TRUE(ran);
   EXPECT_EQ(scheduler_->DeviceOf(other).value(), 1);
+}
+
+// Enough threads are woken, whether a submitter or the end of a task made the work ready, and whatever ran before.
+TEST_F(SchedulerTest, AllEnginesWorkAtOnceAfterAnyTasks) {
+  constexpr EngineKind kEngines[] = {EngineKind::kUpload,  EngineKind::kDownload, EngineKind::kCompute,
+                                     EngineKind::kCompute, EngineKind::kCompute,  EngineKind::kCompute};
+  std::mt19937 rng(20261128);
+  std::vector<Stream> streams, others;
+  for (int i = 0; i < 8; ++i) streams.push_back(NewStream());
+  for (int i = 0; i < 8; ++i) others.push_back(NewStream());
+  for (int round = 0; round < 200; ++round) {
+    for (auto n = rng() % 20; n > 0; --n) Submit(others[rng() % 8], [] {}, {.engine = EngineKind(rng() % 3)});
+    Latch& begin = NewLatch();
+    const Event event = NewEvent();
+    if (round % 2 == 0) Hold(streams[7], begin);
+    Record(event, streams[7]);
+    Latch& meeting = NewLatch();
+    for (size_t i = 0; i < std::size(kEngines); ++i) {
+      Wait(streams[i], event);
+      Submit(streams[i], [&meeting] { meeting.Arrive(); }, {.engine = kEngines[i]});
+    }
+    begin.Open();
+    ASSERT_TRUE(meeting.AwaitArrived(static_cast<int>(std::size(kEngines)))) << "round " << round;
+    meeting.Open();
+    scheduler_->DestroyEvent(event);
+  }
 }
 
 TEST_F(SchedulerTest, ReadyWorkOfHigherPriorityRunsFirst) {

@@ -47,6 +47,20 @@ TEST(Name, OfPartsIsInTheObjectUpTo31Characters) {
   EXPECT_EQ(longer.view(), "a text of twenty-five bytes 1234");
 }
 
+TEST(Name, ThatIsSharedKeepsItsTextWhereItIs) {
+  Name name("tile", 3);
+  name.Share();
+  const char* const text = name.c_str();
+  const Name copy = name;
+  name = Name("other");
+  EXPECT_STREQ(text, "tile 3");
+  EXPECT_EQ(copy.c_str(), text);
+  Name literal("other");
+  const char* const before = literal.c_str();
+  literal.Share();
+  EXPECT_EQ(literal.c_str(), before);
+}
+
 TEST(Name, OfPartsHasItsOwnTextWhereverItIsCopiedOrMoved) {
   std::vector<Name> names;
   for (int i = 0; i < 9; ++i) {

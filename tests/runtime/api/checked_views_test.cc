@@ -116,6 +116,19 @@ TEST_P(CheckedViews, ListsAndTheirViewsAreChecked) {
   EXPECT_THAT(touch(2, 0), AllOf(HasSubstr("node 'touch'"), HasSubstr("View 2 of a list of 2; keep")));
 }
 
+// A short text of parts lies in its Name, which moves when the graph has more buffers.
+TEST_P(CheckedViews, ANameOfPartsIsKept) {
+  EXPECT_THAT(Text(Run([](Graph& g, Buffer x, Buffer y) {
+                const auto row = g.Buffer<int32_t>(Name("row", 3), 4);
+                g.Fill("zero", Write(row), 0);
+                g.Host(
+                    "host", [](View<const int32_t>, View<const int32_t> of, View<int32_t> to) { to(0) = of(4); },
+                    Read(x), Read(row), Write(y));
+                for (int i = 0; i < 40; ++i) g.Fill(Name("fill", i), Write(g.Buffer<int32_t>(Name("more", i), 1)), 0);
+              })),
+              AllOf(HasSubstr("node 'host'"), HasSubstr("index (4) of buffer 'row 3', which has 1 x 1 x 4")));
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, CheckedViews, testing::Values("stream", "graph"));
 
 // Views of boxes in larger buffers: exactly the elements of the box can be reached, however they are indexed.

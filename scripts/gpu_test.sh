@@ -107,7 +107,9 @@ else
   say "gemv_step: left out, there is no libcublas here, or was none where it was built"
 fi
 say "tutorial: each program checks its own results"
-for program in $("$bundle/examples/small_examples" --list | grep ^tutorial_); do
+mapfile -t tutorial < <("$bundle/examples/small_examples" --list | grep ^tutorial_)
+[[ ${#tutorial[@]} -gt 0 ]] || { echo "   small_examples names no program of it"; failed=1; }
+for program in ${tutorial[@]+"${tutorial[@]}"}; do
   if ! PENSTOCK_DEVICES=cuda timeout -k 10 400 "$bundle/examples/small_examples" "$program" >"$results/$program.out" 2>&1; then
     echo "   $program failed:"
     failed=1

@@ -65,8 +65,8 @@ struct RuntimeOptions {
   // most 4096. 0: cores - 1, at least 2. Here and below, cores are those that the process may use by its affinity
   // (taskset, a cpuset) and its cgroups' quota.
   int workers = 0;
-  // CPU threads of each host device, at most 4096, and 16384 in total. 0: the cores divided among the host
-  // devices, at least 1.
+  // How many functors, or chunks of one, each host device runs at once, at most 4096, and 16384 in total. It has two
+  // threads more, since copies run beside them. 0: the cores divided among the host devices, at least 1.
   int host_device_threads = 0;
   StagingOptions staging{};  // for unpinned host memory
   // Threads per device that help to submit runs node by node (Mode::kStream): when many nodes are ready, several

@@ -37,9 +37,9 @@ const Scenario kThreadsRefused("threads refused", [](const std::string& devices)
 TEST(ThreadsRefused, MakeCreateFailWithTheNumbers) {
   const ChildResult child = RunInChild(kThreadsRefused, "host:3");
   EXPECT_EQ(child.ended, "exit 0") << child;
-  EXPECT_THAT(child.output, AllOf(HasSubstr("RESOURCE_EXHAUSTED: the system refuses threads for 3 host devices, 5 "
-                                            "compute and 2 copy threads each: "),
-                                  HasSubstr("; ask for fewer devices or a smaller host_device_threads")));
+  EXPECT_THAT(child.output,
+              AllOf(HasSubstr("RESOURCE_EXHAUSTED: the system refuses threads for 3 host devices, 7 threads each: "),
+                    HasSubstr("; ask for fewer devices or a smaller host_device_threads")));
 }
 
 // What is made after Create: the ring's threads, the one that answers devices, and a pipeline's.

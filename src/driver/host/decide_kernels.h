@@ -1,6 +1,6 @@
 // How a host device decides about a loop and looks at the host's word (loop_kernels.h): the kernels' host fallbacks.
 //
-// Threads: run on threads of the device's compute engine.
+// Threads: run on threads of the device.
 #pragma once
 
 #include "absl/status/status.h"

@@ -223,11 +223,11 @@ absl::StatusOr<std::unique_ptr<Driver>> CreateHostDriver(const HostDriverOptions
   try {
     return std::make_unique<HostDriver>(devices, threads, memory, usable, options);
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no memory for ", devices, " host devices of ", threads, " compute threads each; ask for fewer"));
+    return absl::ResourceExhaustedError(absl::StrCat("no memory for ", devices, " host devices of ", threads,
+                                                     " threads for kernels each; ask for fewer"));
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(absl::StrCat("the system refuses threads for ", devices, " host devices, ",
-                                                     threads, " compute and 2 copy threads each: ", error.what(),
+                                                     threads + 2, " threads each: ", error.what(),
                                                      "; ask for fewer devices or a smaller host_device_threads"));
   }
 }

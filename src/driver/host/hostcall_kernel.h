@@ -1,6 +1,6 @@
 // How a host device makes a hostcall (hostcall_slot.h): the kernel's host fallback.
 //
-// Threads: runs on a thread of the device's compute engine, which waits meanwhile; the others go on.
+// Threads: runs on a thread of the device, which waits meanwhile; the others go on.
 #pragma once
 
 #include "absl/status/status.h"

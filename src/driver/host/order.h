@@ -1,7 +1,8 @@
 // Order: the order in which an engine takes up commands that may all run now. For tests: CUDA promises no order between
 // streams, so any choice is legal, and each seed gives another one.
 //
-// Threads: not thread-safe; the scheduler locks. With one thread per engine, and all commands queued before it takes
+// Threads: not thread-safe; the scheduler locks. With engines that do one thing at a time, and all commands queued
+// before it takes
 //          the first, the order depends on the seed alone.
 #pragma once
 

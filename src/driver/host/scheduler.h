@@ -20,7 +20,7 @@
 //            EventCount must outlive the Scheduler.
 // Threads:   thread-safe. One mutex, mu_, guards all state, including that of streams, engines and gates. It is never
 //            held while a Task runs or the event count is notified, and no other lock is taken inside it. Threads are
-//            woken after it has been released, so that they find it free.
+//            woken for new work after it has been released, so that they find it free.
 // Ordering:  the effects of a Task are visible to every command ordered after it, and to any thread that sees a later
 //            event complete.
 // Errors:    a Task that fails or throws is reported to its RunFault, and the stream goes on. A Task does not run if

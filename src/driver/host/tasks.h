@@ -4,7 +4,7 @@
 // A Task holds everything it needs: addresses are translated and arguments copied when it is made. It knows no streams;
 // the Scheduler decides when and on which thread each chunk runs.
 //
-// Threads:   the submitting thread makes a Task; its chunks then run on engine threads, several concurrently.
+// Threads:   the submitting thread makes a Task; its chunks then run on threads of the device, several concurrently.
 // Errors:    Run returns what the user's code returned; exceptions pass through (the Scheduler turns them
 //            into a Status).
 #pragma once

@@ -1,6 +1,6 @@
 // How a host device records the time (timestamp.h): the kernel's host fallback.
 //
-// Threads: runs on a thread of the device's compute engine.
+// Threads: runs on a thread of the device.
 #pragma once
 
 #include "absl/status/status.h"

@@ -20,7 +20,7 @@ namespace penstock::driver::host {
 
 class WorkMaker {
  public:
-  // `threads`: threads of each device's compute engine.
+  // `threads`: how many chunks each device's compute engine may run at once.
   WorkMaker(const std::vector<std::unique_ptr<DeviceHeap>>& heaps, const PinnedMemory& pinned, int threads)
       : heaps_(heaps), pinned_(pinned), threads_(threads) {}
 

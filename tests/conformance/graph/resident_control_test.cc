@@ -174,7 +174,6 @@ TEST_P(ResidentControls, ConstructsAreNested) {
   }
 }
 
-// Pages that a worker has begun to fetch it may not need.
 // Under kAuto the nodes have one warp each, and the report does not speak of other constructs.
 TEST_P(ResidentControls, AutoTakesShortNodesOnly) {
   const EnvironmentScope automatic("PENSTOCK_RESIDENT", "auto");
@@ -197,6 +196,7 @@ TEST_P(ResidentControls, AutoTakesShortNodesOnly) {
   }
 }
 
+// Pages that a worker has begun to fetch it may not need.
 TEST_P(ResidentControls, ALongBodyMayBeLeftOut) {
   constexpr int32_t kNodes = 60;
   Graph graph("long");

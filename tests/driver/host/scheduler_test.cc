@@ -235,7 +235,7 @@ TEST_F(SchedulerTest, AGateLetsItsLimitInAndHoldsNoThread) {
   ASSERT_TRUE(inside.AwaitArrived(2));
   const Stream free = NewStream();
   Submit(free, [] {});
-  ASSERT_TRUE(Finish(free)) << "those before the gate must not keep the third thread";
+  ASSERT_TRUE(Finish(free)) << "those before the gate must keep no thread";
   EXPECT_EQ(inside.arrived(), 2);
   inside.Open();
   for (const Stream stream : streams) ASSERT_TRUE(Finish(stream));
@@ -336,7 +336,7 @@ TEST_F(SchedulerTest, WorkOfARunThatFailedElsewhereDoesNotWaitForItsGate) {
   bool ran = false;
   Submit(b, [&ran] { ran = true; }, {.gate = &gate, .fault = &fault});
   Submit(free, [] {});
-  ASSERT_TRUE(Finish(free, 1));  // the other thread has looked at b and passed it over
+  ASSERT_TRUE(Finish(free, 1));  // a thread has looked at b and passed it over
   failing.Open();
   EXPECT_TRUE(Finish(b, 1)) << "while another run is inside the gate";
   EXPECT_FALSE(ran);

@@ -17,12 +17,11 @@
 #include "tests/graph/oracle/model_builder.h"
 #include "tests/graph/oracle/oracle.h"
 #include "tests/graph/oracle/peak.h"
-#include "tests/support/sanitized.h"
 
 namespace penstock::graph::arena_size_test {
 namespace {
 
-constexpr int kGraphs = kSanitized ? 100 : 1000;
+constexpr int kGraphs = 1000;
 constexpr double kLeast = 256, kMost = 4 << 20;  // bytes
 
 class RandomChains {
@@ -88,7 +87,7 @@ TEST(Arenas, OfOneLaneAreLittleLargerThanWhatIsLiveAtOnce) {
 
 // Few, since the oracle looks at every pair of nodes.
 TEST(Arenas, OfOneLaneShareNoBytesThatMayBeLiveAtOnce) {
-  for (int seed = 1; seed <= (kSanitized ? 8 : 20); ++seed) {
+  for (int seed = 1; seed <= 20; ++seed) {
     const ModelBuilder g = RandomChains(static_cast<uint64_t>(seed)).Make();
     PlanOptions options = Devices(1);
     options.max_lanes = 1 + seed % 4;

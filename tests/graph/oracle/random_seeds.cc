@@ -5,13 +5,12 @@
 #include <algorithm>
 
 #include "tests/support/environment.h"
-#include "tests/support/sanitized.h"
 
 namespace penstock::graph {
 namespace {
 
 // The sanitizers make everything many times slower and see nothing new in the ten thousandth graph.
-constexpr uint64_t kDags = kSanitized ? 1000 : 10'000;
+constexpr uint64_t kDags = 10'000;
 
 }  // namespace
 
@@ -29,7 +28,7 @@ std::string Rerun(uint64_t seed) {
   std::string name = test->name();
   name = name.substr(0, name.find('/'));  // without the shard, which is another one when the seed is alone
   return "seed " + std::to_string(seed) + "; to see it alone: PENSTOCK_RANDOM_SEED=" + std::to_string(seed) +
-         " PENSTOCK_RANDOM_DAGS=1 penstock_tests --gtest_filter='" + suite + "." + name + "/*'\n";
+         " PENSTOCK_RANDOM_DAGS=1 graph_tests --gtest_filter='" + suite + "." + name + "/*'\n";
 }
 
 }  // namespace penstock::graph

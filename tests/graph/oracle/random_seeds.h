@@ -19,7 +19,7 @@ struct Seeds {
 // The seeds of one shard; `one_in`: of every so many graphs one, the first.
 Seeds SeedsOf(int shard, int one_in = 1);
 
-// "seed 17; to see it alone: PENSTOCK_RANDOM_SEED=17 PENSTOCK_RANDOM_DAGS=1 penstock_tests --gtest_filter='...'"
+// "seed 17; to see it alone: PENSTOCK_RANDOM_SEED=17 PENSTOCK_RANDOM_DAGS=1 graph_tests --gtest_filter='...'"
 std::string Rerun(uint64_t seed);
 
 }  // namespace penstock::graph

@@ -8,7 +8,6 @@
 
 #include "tests/graph/oracle/model_builder.h"
 #include "tests/graph/oracle/random_graph.h"
-#include "tests/support/sanitized.h"
 
 namespace penstock::graph::events_test {
 namespace {
@@ -37,7 +36,7 @@ TEST(Events, AreRecordedAgainUnlessSomebodyLooksAtThemLater) {
 // Where several threads are to submit the segments; but what ends a run records the event of a device lane by lane.
 TEST(Events, AreRecordedOnceInAWidePlanThatThreadsSubmitSideBySide) {
   int wide = 0;
-  for (uint64_t seed = 1; seed <= (kSanitized ? 80 : 200); ++seed) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
     RandomGraph graph = MakeRandomGraph(seed, 120);
     const size_t usual = PlanOf(graph.builder, graph.options).events.size();
     graph.options.events_once = true;

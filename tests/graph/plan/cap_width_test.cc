@@ -8,8 +8,6 @@
 #include <random>
 #include <vector>
 
-#include "tests/support/sanitized.h"
-
 namespace penstock::graph::cap_width_test {
 namespace {
 
@@ -93,7 +91,7 @@ TEST(CapWidth, LeavesOutWhatChainsImply) {
 
 TEST(CapWidth, BoundsTheWidthOfRandomGraphsAndKeepsTheirOrder) {
   int changed = 0;
-  for (uint64_t seed = 1; seed <= (kSanitized ? 60 : 300); ++seed) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
     std::mt19937_64 random(seed);
     const auto below = [&](uint64_t n) { return static_cast<int32_t>(random() % n); };
     const int32_t nodes = 1 + below(70), width = 1 + below(12);
@@ -124,7 +122,7 @@ TEST(CapWidth, BoundsTheWidthOfRandomGraphsAndKeepsTheirOrder) {
     ++changed;
     EXPECT_LE(WidthOf(capped, counts), width) << "seed " << seed;
   }
-  EXPECT_GT(changed, kSanitized ? 10 : 50);
+  EXPECT_GT(changed, 50);
 }
 
 }  // namespace

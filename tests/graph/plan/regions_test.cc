@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "graph/plan/reduce_graph.h"
-#include "tests/support/sanitized.h"
 
 namespace penstock::graph::regions_test {
 namespace {
@@ -101,7 +100,7 @@ RandomGraph MakeRandomGraph(uint64_t seed) {
 
 template <class F>
 void ForEachRandomGraph(F&& f) {
-  for (uint64_t seed = 1; seed <= (kSanitized ? 100 : 500); ++seed) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
     SCOPED_TRACE(seed);
     const RandomGraph graph = MakeRandomGraph(seed);
     f(graph, FindRegions(graph.preds, graph.group, graph.least, graph.most));
@@ -139,8 +138,8 @@ TEST(FindRegions, PutsEachNodeIntoOneEntryAndRegionsHaveOneGroupAndTheSizesAsked
     ASSERT_EQ(seen.size(), result.regions.size());
     regions += seen.size();
   });
-  EXPECT_GT(regions, kSanitized ? 100 : 500);
-  EXPECT_GT(outside, kSanitized ? 100 : 500);
+  EXPECT_GT(regions, 500);
+  EXPECT_GT(outside, 500);
 }
 
 TEST(FindRegions, NoPathLeavesARegionAndComesBack) {

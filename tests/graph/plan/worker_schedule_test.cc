@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/sanitized.h"
-
 namespace penstock::graph::worker_schedule_test {
 namespace {
 
@@ -149,7 +147,7 @@ RandomTasks MakeRandomTasks(uint64_t seed) {
 
 template <class F>
 void ForEachRandom(F&& f) {
-  for (uint64_t seed = 1; seed <= (kSanitized ? 100 : 500); ++seed) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
     SCOPED_TRACE(seed);
     const RandomTasks tasks = MakeRandomTasks(seed);
     f(tasks, AssignWorkers(tasks.preds, tasks.us, tasks.options));
@@ -172,7 +170,7 @@ TEST(AssignWorkers, EachTaskIsOnceInTheListOfItsWorker) {
     ASSERT_EQ(worker_of, schedule.worker_of);
     several += schedule.workers > 1;
   });
-  EXPECT_GT(several, kSanitized ? 50 : 250);
+  EXPECT_GT(several, 250);
 }
 
 TEST(AssignWorkers, ListsAndEdgesFollowOneTopologicalOrder) {
@@ -207,7 +205,7 @@ TEST(AssignWorkers, NoWaitCanBeLeftOut) {
       }
     }
   });
-  EXPECT_GT(waits, kSanitized ? 500 : 2500);
+  EXPECT_GT(waits, 2500);
 }
 
 TEST(AssignWorkers, ThoseSignalForWhomAnotherWorkerWaits) {

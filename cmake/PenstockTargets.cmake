@@ -109,7 +109,8 @@ endfunction()
 # An example of one source without libraries of its own. `run_NAME` of the caller becomes what runs it.
 #
 # With PENSTOCK_EXAMPLES_TOGETHER and CUDA programs all of these become one program, small_examples, whose first argument
-# is the name of the one to run (--list names them all): nvcc reads the headers three times for each source, which is nearly all of its 14 s.
+# is the name of the one to run (--list names them all): nvcc reads the headers three times for each source, which is
+# nearly all of its 14 s.
 # Each source is included in a namespace of its name, its `main` with it, behind the headers that it includes.
 function(penstock_small_example name source)
   if(NOT (PENSTOCK_EXAMPLES_TOGETHER AND PENSTOCK_CUDA_PROGRAMS))

@@ -42,8 +42,9 @@ enum class Mode : uint8_t {
 // docs/explanation/resident.md
 enum class Resident : uint8_t {
   kOff,
-  // Those that take less time than their nodes by themselves: of 8 nodes or more that occupy one warp each, which is 32
-  // elements or threads, and constructs of such nodes; on host devices only where nothing could run side by side.
+  // Forms the regions that should be faster than their nodes alone: those of at least 8 nodes that each have at most 32
+  // elements or threads (one warp), and constructs of such nodes. On a host device it forms them only if no two nodes
+  // could run side by side.
   kAuto,
   kOn  // every region of two nodes or more
 };

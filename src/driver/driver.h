@@ -80,6 +80,7 @@ struct KernelSource {
   const void* (*load)(const void* self, int* error) = nullptr;
   const void* self = nullptr;
   bool awaits = false;  // it begins with AwaitDependencies (penstock/detail/programmatic.h) or its equivalent
+  const char* variable = nullptr;  // the name of a __device__ variable in the kernel's body; null: none is asked for
 };
 
 // A kernel that has been loaded.
@@ -88,6 +89,7 @@ struct KernelCode {
   bool awaits = false;  // it begins by awaiting its predecessors, so it may be launched before they have ended
   int64_t block_threads = INT64_MAX;  // the most threads of a block, by its registers or launch bounds
   int64_t shared_bytes = 0;  // static shared memory per block
+  const void* variable = nullptr;  // the address of the variable that the source asks for
 };
 
 // The code of one of the library's own kernels, with one thread and one argument: `kernel` on a CUDA device, `call` on

@@ -188,9 +188,11 @@ struct NodeCode {
   void (*indirect_range)(void* const* argv, int64_t first, int64_t end) = nullptr;
   const void* cuda_self_indirect = nullptr;
   // For resident regions (resident_cuda.h), loaded by `cuda_kernel` too: the kernel that runs regions of nodes of this
-  // translation unit, and one that stores the address of this node's device function. Null: the node is in no region.
+  // translation unit, and one whose variable `cuda_task_variable` has the address of this node's device function. Null:
+  // the node is in no region.
   const void* cuda_region = nullptr;
   const void* cuda_task = nullptr;
+  const char* cuda_task_variable = nullptr;
   // The callable of a Host or Launch node. `launch` is null for Host nodes.
   std::shared_ptr<void> callable{};
   absl::Status (*call)(void* callable, LaunchContext* launch, void* const* argv) = nullptr;

@@ -251,6 +251,7 @@ PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code, [[maybe_unused]] int64_t roo
   if constexpr (!kTakesLeaves<F> && !kOwnsData<F> && !(kIsViews<ViewStoredT<A>> || ...)) {
     code.cuda_region = reinterpret_cast<const void*>(&ResidentKernel<ThisUnit>);
     code.cuda_task = reinterpret_cast<const void*>(&ResidentTaskAddress<ThisUnit, kRank, F, std::decay_t<A>...>);
+    code.cuda_task_variable = kResidentTaskVariable;
   }
   code.cuda_kernel = &LoadCudaKernel;
   constexpr ViewRooms kRooms = RoomsForViews<F, ViewStoredT<A>...>();

@@ -2,7 +2,7 @@
 //
 // A function pointer is good within its translation unit only. So each unit has a kernel of its own, and a node brings
 // the kernel of the unit that compiled its functor along: nodes with the same kernel may share a region. The host
-// learns a function's address from a kernel that stores it.
+// learns a function's address from a variable.
 //
 // A worker is a warp. A task's function loads the arguments before it waits, and goes on with the next task as long as
 // that has the same code: a call by a pointer costs 0.1 us, and what it saves of registers as much again, since what
@@ -359,10 +359,13 @@ PENSTOCK_HIDDEN __device__ __noinline__ uint32_t ResidentTask(uint32_t at, [[may
   return at;
 }
 
-// Stores the address of a functor's device function, for kernels of this unit.
+// Never launched: the name of its variable, which has the address of a functor's device function, comes from its own.
+// The variable cannot be a template by itself, since nvcc then rejects extended lambdas; and a kernel that takes the
+// address of one such function, or reads a variable that has it, gets a copy of all of the unit.
+inline constexpr const char* kResidentTaskVariable = "task";
 template <class Unit, int kRank, class F, class... A>
-PENSTOCK_HIDDEN __global__ void ResidentTaskAddress(uint64_t* address) {
-  *address = reinterpret_cast<uint64_t>(static_cast<ResidentFunction>(&ResidentTask<Unit, kRank, F, A...>));
+PENSTOCK_HIDDEN __global__ void ResidentTaskAddress() {
+  __attribute__((used)) static __device__ ResidentFunction task = &ResidentTask<Unit, kRank, F, A...>;
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "penstock/detail/programmatic.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
@@ -109,6 +112,25 @@ std::string TextOfAllocation(const Device& device, size_t bytes) {
     return text;
   }
   return text + " (" + std::to_string(free) + " of " + std::to_string(total) + " bytes are free)";
+}
+
+// The address, on the current device, of a variable in the body of a kernel. By the rules for C++ symbols (the Itanium
+// ABI, "local-name") its symbol is that of the kernel with a Z before it, and after it an E and the variable's name.
+absl::StatusOr<const void*> AddressOfVariable(const DriverApi& api, const void* loaded, const char* variable) {
+  const auto kernel = static_cast<CUkernel>(const_cast<void*>(loaded));
+  const char* name = nullptr;
+  CUlibrary library = nullptr;
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  CUresult code = api.kernel_get_name(&name, kernel);
+  if (code == CUDA_SUCCESS) code = api.kernel_get_library(&library, kernel);
+  std::string symbol;
+  if (code == CUDA_SUCCESS) {
+    symbol = absl::StrCat("_ZZ", absl::StripPrefix(name, "_Z"), "E", std::strlen(variable), variable);
+    code = api.library_get_global(&address, &bytes, library, symbol.c_str());
+  }
+  if (code != CUDA_SUCCESS) return StatusOfFailure(AsRuntime(code), "looking up variable " + symbol);
+  return reinterpret_cast<const void*>(address);
 }
 
 const char* WayOf(CopyKind kind) {
@@ -453,10 +475,15 @@ absl::StatusOr<KernelCode> CudaDriver::LoadKernel(int device, const KernelSource
     return StatusOfFailure(error == 0 ? cudaErrorInvalidDeviceFunction : cudaError_t(error), what());
   cudaFuncAttributes found;
   if (const cudaError_t code = LoadOnCurrentDevice(kernel, d.shared_limit, found)) return StatusOfFailure(code, what());
+  const void* variable = nullptr;
+  if (source.variable != nullptr) {
+    PENSTOCK_ASSIGN_OR_RETURN(variable, AddressOfVariable(api_, kernel, source.variable));
+  }
   return KernelCode{.kernel = kernel,
                     .awaits = source.awaits && found.ptxVersion >= detail::kAwaitsFromPtx,
                     .block_threads = found.maxThreadsPerBlock,
-                    .shared_bytes = static_cast<int64_t>(found.sharedSizeBytes)};
+                    .shared_bytes = static_cast<int64_t>(found.sharedSizeBytes),
+                    .variable = variable};
 }
 
 absl::Status CudaDriver::Launch(Stream stream, const KernelOp& op) {

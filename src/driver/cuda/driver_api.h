@@ -1,6 +1,7 @@
 // DriverApi: the few calls that go to the CUDA driver itself, not through the runtime API. They are: contexts, which
 // the runtime API does not expose; the calls of the submit path, which are 3 % (launch) to 20 % (record, wait) cheaper
-// and leave the runtime API's last error alone; kernel nodes, whose kernels are driver handles; calls of threads
+// and leave the runtime API's last error alone; kernel nodes, whose kernels are driver handles, and what else is
+// known of those; calls of threads
 // without a current context, to which the runtime API would give one on device 0; pointer attributes, for which the
 // runtime API gives no range; and the driver's log.
 //
@@ -26,6 +27,9 @@ struct DriverApi {
   PFN_cuDevicePrimaryCtxRetain_v7000 primary_context_retain = nullptr;
   PFN_cuDevicePrimaryCtxRelease_v11000 primary_context_release = nullptr;
   PFN_cuLaunchKernelEx_v11060 launch_kernel = nullptr;
+  PFN_cuKernelGetName_v12030 kernel_get_name = nullptr;
+  PFN_cuKernelGetLibrary_v12050 kernel_get_library = nullptr;
+  PFN_cuLibraryGetGlobal_v12000 library_get_global = nullptr;
   PFN_cuEventRecord_v2000 event_record = nullptr;
   PFN_cuStreamWaitEvent_v3020 stream_wait_event = nullptr;
   PFN_cuEventQuery_v2000 event_query = nullptr;

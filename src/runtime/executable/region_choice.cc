@@ -47,16 +47,23 @@ class RegionChoice::CodeLoads {
  public:
   explicit CodeLoads(const driver::DeviceRef& device) : device_(device) {}
 
-  absl::StatusOr<driver::KernelCode> Get(const NodeCode& code, const void* self) {
-    const auto [at, is_new] = loaded_.try_emplace(self);
-    if (is_new) {
-      PENSTOCK_ASSIGN_OR_RETURN(at->second, device_.driver->LoadKernel(device_.local, {code.cuda_kernel, self, true}));
-    }
-    return at->second;
+  absl::StatusOr<driver::KernelCode> Region(const NodeCode& code) {
+    return Get({code.cuda_kernel, code.cuda_region, true});
+  }
+  absl::StatusOr<driver::KernelCode> Task(const NodeCode& code) {
+    return Get({code.cuda_kernel, code.cuda_task, false, code.cuda_task_variable});
   }
   const driver::KernelCode& Loaded(const void* self) const { return loaded_.at(self); }
 
  private:
+  absl::StatusOr<driver::KernelCode> Get(const driver::KernelSource& source) {
+    const auto [at, is_new] = loaded_.try_emplace(source.self);
+    if (is_new) {
+      PENSTOCK_ASSIGN_OR_RETURN(at->second, device_.driver->LoadKernel(device_.local, source));
+    }
+    return at->second;
+  }
+
   const driver::DeviceRef& device_;
   std::map<const void*, driver::KernelCode> loaded_;
 };
@@ -192,8 +199,8 @@ absl::Status RegionChoice::Load(LoadedKernels& kernels, std::vector<std::string>
   if (device.info.kind != driver::DeviceKind::kCuda) return absl::OkStatus();
   CodeLoads loads(device);
   PENSTOCK_RETURN_IF_ERROR(ForEachFunctor([&](NodeId, const NodeCode& code) {
-    const absl::Status region = loads.Get(code, code.cuda_region).status();
-    return region.ok() ? loads.Get(code, code.cuda_task).status() : region;
+    const absl::Status region = loads.Region(code).status();
+    return region.ok() ? loads.Task(code).status() : region;
   }));
   std::map<const void*, uint64_t> addresses;
   bool compiled = true;
@@ -233,8 +240,8 @@ absl::Status RegionChoice::ForEachFunctor(F f) const {
   return absl::OkStatus();
 }
 
-// A kernel of one thread stores each address, in pinned memory.
-absl::Status RegionChoice::FindAddresses(const driver::DeviceRef& device, CodeLoads& loads,
+// Copies each address out of its variable.
+absl::Status RegionChoice::FindAddresses(const driver::DeviceRef& device, const CodeLoads& loads,
                                          std::map<const void*, uint64_t>& addresses) const {
   memory::PinnedPool& pool = runtime_.device_set().pinned(device.driver_index);
   PENSTOCK_ASSIGN_OR_RETURN(const memory::PinnedBlock pinned, pool.Allocate(addresses.size() * sizeof(uint64_t)));
@@ -243,11 +250,12 @@ absl::Status RegionChoice::FindAddresses(const driver::DeviceRef& device, CodeLo
   const driver::CurrentDevice current(driver, device.local);
   const auto submit = [&](driver::Stream stream) {
     absl::Status submitted;
-    uint64_t* at = found;
+    uint64_t* to = found;
     for (const auto& [task, address] : addresses) {
-      void* argv[] = {&at};
-      submitted.Update(driver.Launch(stream, driver::LibraryOp({loads.Loaded(task)}, argv, sizeof(at))));
-      ++at;
+      submitted.Update(driver.Copy(stream, {.kind = driver::CopyKind::kDeviceToHost,
+                                            .dst = to++,
+                                            .src = loads.Loaded(task).variable,
+                                            .width = sizeof(uint64_t)}));
     }
     return submitted;
   };

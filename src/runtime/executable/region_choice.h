@@ -55,7 +55,7 @@ class RegionChoice {
   // Calls `f` with each ParallelFor that may be in a region.
   template <class F>
   absl::Status ForEachFunctor(F f) const;
-  absl::Status FindAddresses(const driver::DeviceRef& device, CodeLoads& loads,
+  absl::Status FindAddresses(const driver::DeviceRef& device, const CodeLoads& loads,
                              std::map<const void*, uint64_t>& addresses) const;
 
   const CompiledGraph& graph_;

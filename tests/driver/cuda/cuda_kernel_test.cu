@@ -50,6 +50,10 @@ __global__ void UseShared(int bytes, int* ok) {
 __global__ void LoadedByTheSource(int* p) { *p = 1; }
 __global__ void LoadedByTheDriver(int* p) { *p = 2; }
 __global__ void WriteThrough(int* p) { *p = 3; }
+template <class T>
+__global__ void HasVariable(T) {
+  __attribute__((used)) static __device__ int32_t answer = 42;
+}
 
 class CudaKernelTest : public GpuTest {
  protected:
@@ -165,6 +169,19 @@ TEST_F(CudaKernelTest, AnEmptyGridIsNoLaunch) {
 }
 
 void NoKernel() {}
+
+TEST_F(CudaKernelTest, FindsAVariableInAKernelsBody) {
+  KernelSource source = SourceOf(&HasVariable<CudaKernelTest*>);
+  source.variable = "answer";
+  const absl::StatusOr<KernelCode> kernel = driver_->LoadKernel(0, source);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  int32_t found = 0;
+  ASSERT_EQ(cudaMemcpy(&found, kernel->variable, sizeof(found), cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(found, 42);
+  source.variable = "question";
+  const absl::Status status = driver_->LoadKernel(0, source).status();
+  EXPECT_NE(status.message().find("question"), std::string::npos) << status;
+}
 
 TEST_F(CudaKernelTest, WhatIsNoKernelIsRefusedAtLoad) {
   const absl::Status status = driver_->LoadKernel(0, SourceOf(&NoKernel)).status();

@@ -173,6 +173,12 @@ __device__ void CopyPart(const CopyPiece& box, const Team& team) {
   WithWord(word, [&](auto w) { CopyNarrowRows<decltype(w)>(box, team); });
 }
 
+// The threads of a warp must come to the block's barrier together.
+__device__ void Meet() {
+  __syncwarp();
+  __syncthreads();
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kGatherThreads) PenstockGather(Gather gather) {
@@ -188,12 +194,12 @@ extern "C" __global__ void __launch_bounds__(kGatherThreads) PenstockGather(Gath
     if (unit < units && team.lane < kPieceWords) {
       held[mine][team.lane] = reinterpret_cast<const uint64_t*>(gather.pieces + unit / gather.parts)[team.lane];
     }
-    __syncthreads();
+    Meet();
     if (unit < units) {
       team.part = static_cast<unsigned>(unit % gather.parts);
       CopyPart(*reinterpret_cast<const CopyPiece*>(held[mine]), team);
     }
-    __syncthreads();
+    Meet();
   }
 }
 

@@ -29,21 +29,25 @@
 namespace penstock::detail {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// A launch's own memory and words, for the protocol. The words of a block are read and raised with less delay.
+// A launch's own memory and words, for the protocol. The words of a block are read and raised with less delay. AllWords
+// loads those of the block too: the addresses that it loads from are generic.
 struct AllWords {
   __device__ static uint64_t Load(const uint64_t* word) {
     uint64_t value = 0;
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
   }
   __device__ static void Store(uint64_t* word, uint64_t value) {
     asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
-  __device__ static uint64_t LoadProgress(uint32_t word) {
-    return Load(BlockOfWorker().progress + uint64_t{word} * kWordStride);
+  __device__ static const uint64_t* WordOf(uint32_t word) {
+    if ((word & kInBlock) != 0) return &BlockOfWorker().workers[word & ~kInBlock].progress;
+    return BlockOfWorker().progress + uint64_t{word} * kWordStride;
   }
+  __device__ static uint64_t LoadProgress(const uint64_t* word) { return Load(word); }
   __device__ static uint64_t LoadChoice() { return Load(&BlockOfWorker().state->choice); }
   __device__ static void RaiseChoice(uint64_t choice) { Store(&BlockOfWorker().state->choice, choice); }
+  __device__ static bool Any(bool is) { return __any_sync(~0u, is) != 0; }
   __device__ static void Pause() {}
   __device__ static void Acquire() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
 };
@@ -59,6 +63,7 @@ struct BlockWords {
   __device__ static uint64_t LoadProgress(uint32_t worker) { return Load(BlockOfWorker().workers[worker].progress); }
   __device__ static uint64_t LoadChoice() { return Load(BlockOfWorker().choice); }
   __device__ static void RaiseChoice(uint64_t choice) { Store(BlockOfWorker().choice, choice); }
+  __device__ static bool Any(bool is) { return __any_sync(~0u, is) != 0; }
   __device__ static void Pause() {}
   __device__ static void Acquire() { asm volatile("fence.acquire.cta;" ::: "memory"); }
 };
@@ -79,27 +84,38 @@ struct WorkerLane {
   __device__ ResidentBlock::Worker& self() const { return SharedAt<ResidentBlock::Worker>(worker); }
 };
 
-// Waits for what comes before the task of a record. Each lane waits for one of them.
-PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitTask(const ResidentRecord& record, uint32_t at, WorkerLane of) {
+// Waits for what comes before the task of a record. Each lane waits for one of them; those that are left for the last.
+PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitOthers(const ResidentRecord& record, uint32_t at, WorkerLane of) {
   if (record.waits == 0) return;
   const uint64_t epoch = of.self().epoch;
-  const uint32_t waits = at + uint32_t{sizeof(ResidentRecord)} + record.args;
+  const uint32_t waits = at + uint32_t{sizeof(ResidentRecord)} + record.args, last = record.waits - uint32_t{1};
 #pragma unroll 1
-  for (uint32_t w = of.lane; w < record.waits; w += kLanes) {
+  for (uint32_t first = 0; first <= last; first += kLanes) {
+    const uint32_t w = min(first + of.lane, last);
     const ResidentWait wait = SharedAt<ResidentWait>(waits + w * uint32_t{sizeof(ResidentWait)});
     const uint64_t progress = ProgressAt(epoch, wait.position);
-    if ((wait.word & kInBlock) != 0) AwaitProgress(BlockWords{}, wait.word & ~kInBlock, progress);
-    else AwaitProgress(AllWords{}, wait.word, progress);
+    if (record.wide != 0) AwaitProgress(AllWords{}, AllWords::WordOf(wait.word), progress);
+    else AwaitProgress(BlockWords{}, wait.word & ~kInBlock, progress);
   }
-  __syncwarp();
   if (record.wide != 0) AllWords::Acquire();
   else BlockWords::Acquire();
   __syncwarp();  // what one lane has seen is seen by all
 }
 
+// `end`: 0 as the task of the record begins, 1 as it ends.
+PENSTOCK_HIDDEN __device__ __forceinline__ void RecordTime(const ResidentRecord& record, uint32_t end, WorkerLane of) {
+  if (record.is_timed != 0 && of.lane == 0) of.self().times[2 * (record.position - 1) + end] = DeviceNanos();
+}
+
+PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitTask(const ResidentRecord& record, uint32_t at, WorkerLane of) {
+  AwaitOthers(record, at, of);
+  RecordTime(record, 0, of);
+}
+
 // The task of a record has ended on all lanes.
 PENSTOCK_HIDDEN __device__ __forceinline__ void EndTask(const ResidentRecord& record, WorkerLane of) {
   __syncwarp();
+  RecordTime(record, 1, of);
   if (of.lane != 0 || (record.signals_block | record.signals_all) == 0) return;
   const uint64_t progress = ProgressAt(of.self().epoch, record.position);
   if (record.signals_block != 0) BlockWords::Store(of.self().progress, progress);
@@ -442,6 +458,12 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunPages(const ResidentArgs& arg
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+// What the first lane has written is there, since the lanes have met after the last task.
+PENSTOCK_HIDDEN __device__ __forceinline__ void TakeTimes(const ResidentArgs& args, uint32_t worker) {
+  const uint32_t end = 2 * args.first_time[worker + 1];
+  for (uint32_t i = 2 * args.first_time[worker] + Lane(); i < end; i += kLanes) args.times_of_host[i] = args.times[i];
+}
+
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunWorker(const ResidentArgs& args) {
   AwaitDependencies();
   const uint32_t in_block = WorkerInBlock(), worker = blockIdx.x * kWorkersOfBlock + in_block;
@@ -456,12 +478,14 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunWorker(const ResidentArgs& ar
       block.choice = 0;
     }
     if (Lane() == 0) {
-      ThisWorker() = {{}, 0, epoch, args.progress + uint64_t{worker} * kWordStride, 0, 0, 0, {}, {}};
+      uint64_t* const times = args.times == nullptr ? nullptr : args.times + 2 * args.first_time[worker];
+      ThisWorker() = {{}, 0, epoch, args.progress + uint64_t{worker} * kWordStride, 0, 0, 0, 0, times, {}};
     }
   }
   __syncthreads();
   if (!works) return;
   RunPages(args, worker, AddressOf(BlockOfWorker()) + uint32_t{sizeof(ResidentBlock)} + in_block * 2 * kPageBytes);
+  if (args.times != nullptr) TakeTimes(args, worker);
   if (Lane() == 0) LeaveRegion(LaunchState{args.state}, ThisWorker().epoch, args.workers);
 }
 #endif

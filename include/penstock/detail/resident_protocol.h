@@ -48,10 +48,12 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint64_t EnterRegion(Memory&& memory
 }
 
 // Waits until a worker has come so far. What it did before is visible only after Memory::Acquire, which may be called
-// once for several waits.
-template <class Memory>
-PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void AwaitProgress(Memory&& memory, uint32_t word, uint64_t progress) {
-  while (memory.LoadProgress(word) < progress) memory.Pause();
+// once for several waits. All lanes of a worker call it, each for a wait of its own; Memory::Any says whether something
+// is so for any of them. Lanes that left a loop one by one would have to be brought together again, which takes 200 to
+// 500 cycles.
+template <class Memory, class Word>
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void AwaitProgress(Memory&& memory, Word word, uint64_t progress) {
+  while (memory.Any(memory.LoadProgress(word) < progress)) memory.Pause();
 }
 
 // Ends a section: the worker that decides has waited until all others had ended their tasks in it, or entered it if
@@ -65,7 +67,7 @@ template <class Memory>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint32_t AwaitChoice(Memory&& memory, uint64_t epoch) {
   for (;;) {
     const uint64_t found = memory.LoadChoice();
-    if (found >= ProgressAt(epoch, 0)) return static_cast<uint32_t>(found & kPositionMask);
+    if (!memory.Any(found < ProgressAt(epoch, 0))) return static_cast<uint32_t>(found & kPositionMask);
     memory.Pause();
   }
 }
@@ -104,7 +106,8 @@ struct alignas(16) ResidentRecord {
   uint16_t wide;  // whether some wait is for a worker of another block
   uint32_t position;  // of the task in its section
   uint16_t signals_block, signals_all;  // whether workers of the same block, and of others, wait for it
-  uint64_t goes_on;  // of a page's first record: whether the next page comes after this one
+  uint32_t goes_on;  // of a page's first record: whether the next page comes after this one
+  uint32_t is_timed;  // whether the worker records when the task begins and ends
 };
 static_assert(sizeof(ResidentRecord) == 32);
 inline constexpr uint32_t kMostRecordBytes = kPageBytes - sizeof(ResidentRecord);  // with arguments and waits
@@ -156,7 +159,8 @@ struct ResidentBlock {
     uint32_t choice;  // of its last decision
     uint32_t stopped;  // not 0: the host has ended the loops
     uint32_t looked;  // when the copy began, by the multiprocessor's clock
-    uint32_t reserved[3];
+    uint32_t reserved;
+    uint64_t* times;  // when its tasks began and ended, two words each
     int64_t iterations[kMostLoopDepth];  // of the loops that it is in, from the outermost on, that have begun
   };
   Worker workers[kWorkersOfBlock];
@@ -180,6 +184,12 @@ struct ResidentArgs {
   ResidentState* state;
   const uint32_t* stop;  // a host word by which the host ends loops, the first of 16 bytes; null: there is none
   uint32_t workers;
+  // When tasks began and ended, in nanoseconds of the device's clock, two words each: all of a worker together, from
+  // `first_time` of it on, in the order of its list. A worker that leaves copies its own to `times_of_host`, which is
+  // pinned: to write there at once would delay the raise of its word. Null: nothing is timed.
+  uint64_t* times;
+  uint64_t* times_of_host;
+  const uint32_t* first_time;
 };
 
 }  // namespace penstock::detail

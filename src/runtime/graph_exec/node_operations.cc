@@ -51,7 +51,7 @@ NodeOperations::~NodeOperations() { slot_.options().runtime.FreeDevice(device_, 
 
 absl::Status NodeOperations::Make(Use use) {
   if (piece_of_.empty()) return absl::OkStatus();
-  PENSTOCK_RETURN_IF_ERROR(regions_.Make());
+  PENSTOCK_RETURN_IF_ERROR(regions_.Make(use == Use::kTimedRuns));
   FindPieces(use);
   const size_t tables = (piece_ops_.size() + 1) * sizeof(driver::CopyPiece);
   const size_t params = std::max<size_t>(program_.params.bytes, 1);
@@ -63,7 +63,7 @@ absl::Status NodeOperations::Make(Use use) {
     pieces_[p] = {};
     piece_ops_[p].pieces = pieces_ + p;
   }
-  if (use == Use::kRuns) MakeRefs();  // these belong to the slot
+  if (use != Use::kExport) MakeRefs();  // these belong to the slot
   return absl::OkStatus();
 }
 
@@ -77,7 +77,7 @@ void NodeOperations::FindPieces(Use use) {
     const driver::CopyOp& op = tables_.copies[entry.index];
     const bool rows = program_.dynamic ? copy.may_have_rows : !driver::ShapeOf(&op).line;
     const bool refused = !driver::IsEmpty(op) && !driver::CheckNode(&op).ok();
-    if (!(entry.varies && rows) && !refused && !(IsSmall(op) && use == Use::kRuns)) continue;
+    if (!(entry.varies && rows) && !refused && !(IsSmall(op) && use != Use::kExport)) continue;
     piece_of_[e] = piece_ops_.next();
     set_pieces_.emplace_back();
     piece_ops_.push_back({.kind = op.kind, .count = 1, .size = {1, 1}, .tag = op.tag});

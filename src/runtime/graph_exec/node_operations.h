@@ -33,9 +33,9 @@ class NodeOperations {
   NodeOperations& operator=(const NodeOperations&) = delete;
   ~NodeOperations();
 
-  // Must be called first. The graphs are launched by runs, or are for an exported graph: then small copies stay copies,
-  // and no parameter is read by reference.
-  enum class Use : uint8_t { kRuns, kExport };
+  // Must be called first. The graphs are launched by runs, whose nodes have times or not, or are for an exported graph:
+  // then small copies stay copies, and no parameter is read by reference.
+  enum class Use : uint8_t { kRuns, kTimedRuns, kExport };
   absl::Status Make(Use use);
 
   // The operation of an entry for the slot's next run, valid until the next call; `disabled`: it has nothing to do.
@@ -58,6 +58,7 @@ class NodeOperations {
 
   // Copies what regions read to the device, before a graph is launched on the stream.
   absl::Status RefreshRegions(driver::Stream stream) { return regions_.Refresh(stream); }
+  RegionTimestamps* timestamps(RegionId region) const { return regions_.timestamps(region); }
   // Copies the slot's parameters to where kernels read them by reference.
   const driver::BatchOp& refresh() const { return refresh_; }
 

@@ -12,17 +12,32 @@ using Op = ExecCommand::Op;
 
 }  // namespace
 
-absl::Status RegionOperations::Make() {
+absl::Status RegionOperations::Make(bool timed) {
   const CompiledGraph& graph = slot_.graph();
   const GraphProgram& replay = graph.program().replay;
   if (replay.regions.empty()) return absl::OkStatus();
   const driver::DeviceRef& device = graph.device(graph.plan().lanes[replay.lane].device);
-  for (const RegionEntry& entry : replay.regions) {
-    Region& region = regions_.emplace_back();
-    for (const GraphNodeEntry& node : entry.nodes) region.ops.push_back(OperationOf(slot_.tables, node));
-    if (device.info.kind != driver::DeviceKind::kCuda) continue;
-    PENSTOCK_ASSIGN_OR_RETURN(
-        region.image, ResidentImage::Create(slot_, device, {{.slot = &slot_, .region = &entry, .targets = {}}}));
+  for (const RegionEntry& entry : replay.regions) PENSTOCK_RETURN_IF_ERROR(MakeRegion(entry, device, timed));
+  return absl::OkStatus();
+}
+
+absl::Status RegionOperations::MakeRegion(const RegionEntry& entry, const driver::DeviceRef& device, bool timed) {
+  Region& region = regions_.emplace_back();
+  const Slot::Options& options = slot_.options();
+  if (timed) {
+    PENSTOCK_ASSIGN_OR_RETURN(memory::PinnedBlock times,
+                              options.pinned.Allocate(RegionTimestamps::BytesOf(entry), options.pinned_node));
+    region.timestamps = std::make_unique<RegionTimestamps>(entry, std::move(times), &slot_.fault);
+  }
+  for (const GraphNodeEntry& node : entry.nodes) region.ops.push_back(OperationOf(slot_.tables, node));
+  region.edges = entry.edges;
+  if (device.info.kind == driver::DeviceKind::kCuda) {
+    PENSTOCK_ASSIGN_OR_RETURN(region.image,
+                              ResidentImage::Create(slot_, device, {{.slot = &slot_, .region = &entry, .targets = {}}},
+                                                    timed ? region.timestamps->memory() : nullptr));
+  } else if (timed) {
+    region.ops = region.timestamps->Among(region.ops);
+    region.edges = region.timestamps->Edges();
   }
   return absl::OkStatus();
 }
@@ -38,7 +53,7 @@ driver::NodeOp OperationOf(const SlotTables& tables, const GraphNodeEntry& node)
 const driver::RegionOp& RegionOperations::Of(RegionId id) {
   const RegionEntry& entry = slot_.graph().program().replay.regions[id];
   const Region& region = regions_[id];
-  op_ = {.ops = region.ops, .edges = entry.edges, .tag = {&slot_.fault, entry.nodes[0].node}};
+  op_ = {.ops = region.ops, .edges = region.edges, .tag = {&slot_.fault, entry.nodes[0].node}};
   if (region.image == nullptr) return op_;
   op_.resident = &region.image->op();
   return op_;

@@ -1,6 +1,6 @@
 // RegionOperations: what the regions of a slot's graphs are to do in the slot's next run.
 //
-// Ownership: owns the lists, and the images of regions on a CUDA device; borrows the slot.
+// Ownership: owns the lists, the images of regions on a CUDA device and the times of their nodes; borrows the slot.
 // Threads:   used only by the slot's owner.
 // Errors:    the driver's and the pool's.
 #pragma once
@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "src/driver/driver.h"
+#include "src/runtime/graph_exec/region_timestamps.h"
 #include "src/runtime/graph_exec/resident_image.h"
 #include "src/runtime/slot/slot.h"
 
@@ -23,8 +24,8 @@ class RegionOperations {
  public:
   explicit RegionOperations(Slot& slot) : slot_(slot) {}
 
-  // Must be called first.
-  absl::Status Make();
+  // Must be called first. `timed`: the nodes of regions have times.
+  absl::Status Make(bool timed);
   // The operation for the slot's next run, valid until the next call.
   const driver::RegionOp& Of(RegionId region);
   // One that is harmless but must be replaced before it runs: each of its operations does `part`, which must outlive
@@ -36,12 +37,17 @@ class RegionOperations {
   absl::Status Refresh(driver::Stream stream);
   // Whether all nodes of the region have nothing to do.
   bool IsEmpty(RegionId region) const;
+  // When its nodes ran; null: they have no times.
+  RegionTimestamps* timestamps(RegionId region) const { return regions_[region].timestamps.get(); }
 
  private:
   struct Region {
     std::vector<driver::NodeOp> ops;
+    std::vector<driver::RegionOp::Edge> edges;
     std::unique_ptr<ResidentImage> image;  // null on a host device
+    std::unique_ptr<RegionTimestamps> timestamps;
   };
+  absl::Status MakeRegion(const RegionEntry& entry, const driver::DeviceRef& device, bool timed);
   bool IsEmpty(const GraphNodeEntry& node) const;
 
   Slot& slot_;

@@ -95,8 +95,9 @@ std::span<const int32_t> TasksOf(const ResidentSection& section, int32_t worker)
 
 }  // namespace
 
-ResidentImage::ResidentImage(const Slot& slot, const driver::DeviceRef& device, std::vector<ResidentSection> sections)
-    : slot_(slot), device_(device) {
+ResidentImage::ResidentImage(const Slot& slot, const driver::DeviceRef& device, std::vector<ResidentSection> sections,
+                             uint64_t* times)
+    : slot_(slot), device_(device), times_(times) {
   for (ResidentSection& of : sections) {
     workers_ = std::max(workers_, of.workers());
     Section& made = sections_.emplace_back();
@@ -107,8 +108,9 @@ ResidentImage::ResidentImage(const Slot& slot, const driver::DeviceRef& device, 
 ResidentImage::~ResidentImage() { slot_.options().runtime.FreeDevice(device_, device_pages_); }
 
 absl::StatusOr<std::unique_ptr<ResidentImage>> ResidentImage::Create(const Slot& slot, const driver::DeviceRef& device,
-                                                                     std::vector<ResidentSection> sections) {
-  std::unique_ptr<ResidentImage> image(new ResidentImage(slot, device, std::move(sections)));
+                                                                     std::vector<ResidentSection> sections,
+                                                                     uint64_t* times) {
+  std::unique_ptr<ResidentImage> image(new ResidentImage(slot, device, std::move(sections), times));
   image->PlaceRecords();
   PENSTOCK_RETURN_IF_ERROR(image->Allocate());
   for (const Section& section : image->sections_) image->MakeRecords(section);
@@ -135,6 +137,11 @@ void ResidentImage::PlaceRecords() {
   }
   for (int32_t w = 0; w < workers_; ++w) PlaceRecordsOf(w);
   first_page_.push_back(pages_used_);
+  if (times_ == nullptr) return;
+  first_time_.assign(1, 0);
+  for (int32_t w = 0; w < workers_; ++w) {
+    first_time_.push_back(first_time_.back() + static_cast<uint32_t>(TasksOf(sections_[0].of, w).size()));
+  }
 }
 
 // A worker's records in order, in pages of its own.
@@ -179,19 +186,23 @@ size_t ResidentImage::words_at() const {
   return (image_bytes() + kLine - 1) / kLine * kLine;
 }
 
+size_t ResidentImage::word_bytes() const {
+  const size_t times = first_time_.empty() ? 0 : 2 * size_t{first_time_.back()};
+  return (first_page_.size() * detail::kWordStride + times) * sizeof(uint64_t) + sizeof(detail::ResidentState);
+}
+
 absl::Status ResidentImage::Allocate() {
   PENSTOCK_ASSIGN_OR_RETURN(pinned_, slot_.options().pinned.Allocate(image_bytes(), slot_.options().pinned_node));
   pages_ = static_cast<std::byte*>(pinned_.data());
-  const size_t pages = pages_used_ * size_t{kPageBytes};
-  std::memset(pages_, 0, pages);
-  std::memcpy(pages_ + pages, first_page_.data(), first_page_.size() * sizeof(uint32_t));
+  std::memset(pages_, 0, first_page_at());
+  std::memcpy(pages_ + first_page_at(), first_page_.data(), first_page_.size() * sizeof(uint32_t));
+  std::copy(first_time_.begin(), first_time_.end(), reinterpret_cast<uint32_t*>(pages_ + first_time_at()));
   driver::Driver& driver = *device_.driver;
   const driver::CurrentDevice current(driver, device_.local);
-  const size_t words = first_page_.size() * detail::kWordStride * sizeof(uint64_t) + sizeof(detail::ResidentState);
-  PENSTOCK_ASSIGN_OR_RETURN(void* const memory, driver.AllocateDevice(device_.local, words_at() + words));
+  PENSTOCK_ASSIGN_OR_RETURN(void* const memory, driver.AllocateDevice(device_.local, words_at() + word_bytes()));
   device_pages_ = static_cast<std::byte*>(memory);
   return RunOnNewStream(driver, device_.local, slot_.options().runtime.event_count(), [&](driver::Stream stream) {
-    return driver.Fill(stream, {.dst = device_pages_ + words_at(), .count = words});
+    return driver.Fill(stream, {.dst = device_pages_ + words_at(), .count = word_bytes()});
   });
 }
 
@@ -212,7 +223,9 @@ void ResidentImage::MakeRecords(const Section& section) {
   const ResidentSection& of = section.of;
   for (int32_t task = 0; task < static_cast<int32_t>(section.tasks.size()); ++task) {
     const Place& at = section.tasks[static_cast<size_t>(task)];
-    MakeRecord(at, CodeOf(of, task), BytesOfArgs(of, task)).position = section.position[static_cast<size_t>(task)];
+    ResidentRecord& record = MakeRecord(at, CodeOf(of, task), BytesOfArgs(of, task));
+    record.position = section.position[static_cast<size_t>(task)];
+    record.is_timed = times_ == nullptr ? 0 : 1;
   }
   for (int32_t w = 0; section.branches() && w < workers_; ++w) MakeBranch(section, w);
   for (int32_t task = 0; task < static_cast<int32_t>(section.tasks.size()); ++task) {
@@ -327,12 +340,16 @@ void ResidentImage::Write() {
 void ResidentImage::MakeOp() {
   const auto workers = static_cast<uint32_t>(workers_);
   auto* const words = reinterpret_cast<uint64_t*>(device_pages_ + words_at());
+  auto* const state = reinterpret_cast<detail::ResidentState*>(words + first_page_.size() * detail::kWordStride);
   args_ = {.pages = device_pages_,
-           .first_page = reinterpret_cast<const uint32_t*>(device_pages_ + pages_used_ * size_t{kPageBytes}),
+           .first_page = reinterpret_cast<const uint32_t*>(device_pages_ + first_page_at()),
            .progress = words,
-           .state = reinterpret_cast<detail::ResidentState*>(words + first_page_.size() * detail::kWordStride),
+           .state = state,
            .stop = nullptr,
-           .workers = workers};
+           .workers = workers,
+           .times = times_ == nullptr ? nullptr : reinterpret_cast<uint64_t*>(state + 1),
+           .times_of_host = times_,
+           .first_time = reinterpret_cast<const uint32_t*>(device_pages_ + first_time_at())};
   for (const Section& section : sections_) {
     if (section.of.region == nullptr || section.of.region->kernel.kernel == nullptr) continue;
     op_.kernel = section.of.region->kernel.kernel;

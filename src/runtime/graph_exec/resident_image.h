@@ -30,8 +30,11 @@ class ResidentImage {
   // The targets that a section may have.
   static constexpr size_t kMostTargets = 65;
 
+  // `times`: pinned memory for two words of each node of the only section, in the order of its schedule's lists, which
+  // the workers write; null: they take no times.
   static absl::StatusOr<std::unique_ptr<ResidentImage>> Create(const Slot& slot, const driver::DeviceRef& device,
-                                                               std::vector<ResidentSection> sections);
+                                                               std::vector<ResidentSection> sections,
+                                                               uint64_t* times = nullptr);
   ResidentImage(const ResidentImage&) = delete;
   ResidentImage& operator=(const ResidentImage&) = delete;
   ~ResidentImage();
@@ -68,7 +71,8 @@ class ResidentImage {
     uint32_t position;  // 0: it has entered the section
   };
 
-  ResidentImage(const Slot& slot, const driver::DeviceRef& device, std::vector<ResidentSection> sections);
+  ResidentImage(const Slot& slot, const driver::DeviceRef& device, std::vector<ResidentSection> sections,
+                uint64_t* times);
   void PlaceRecords();
   void PlaceRecordsOf(int32_t worker);
   Place PlaceRecord(size_t args, size_t waits, bool begins_section);
@@ -81,10 +85,13 @@ class ResidentImage {
   void MakeBranch(const Section& section, int32_t worker);
   uint32_t TargetOf(int32_t section, int32_t worker) const;
   void MakeOp();
-  size_t image_bytes() const {
-    return pages_used_ * size_t{detail::kPageBytes} + first_page_.size() * sizeof(uint32_t);
-  }
-  size_t words_at() const;  // in the device memory
+  size_t first_page_at() const {
+    return pages_used_ * size_t{detail::kPageBytes};
+  }  // in the device memory, as the next
+  size_t first_time_at() const { return first_page_at() + first_page_.size() * sizeof(uint32_t); }
+  size_t image_bytes() const { return first_time_at() + first_time_.size() * sizeof(uint32_t); }
+  size_t words_at() const;
+  size_t word_bytes() const;
   std::byte* At(const Place& place) const { return pages_ + size_t{place.page} * detail::kPageBytes + place.offset; }
   detail::ResidentRecord& RecordAt(const Place& place) const;
 
@@ -93,12 +100,14 @@ class ResidentImage {
   std::vector<Section> sections_;
   int32_t workers_ = 1;
   std::vector<uint32_t> first_page_;  // of each worker, and one past the last
+  std::vector<uint32_t> first_time_;  // of each worker, and one past the last; empty: none is taken
   std::vector<uint32_t> goes_on_;  // pages that go on on the next one in the middle of a section
   uint32_t pages_used_ = 0;
   uint32_t used_ = 0;  // bytes of the last of them
-  memory::PinnedBlock pinned_;  // the pages, then `first_page_`
+  uint64_t* const times_;
+  memory::PinnedBlock pinned_;  // the pages, then `first_page_` and `first_time_`
   std::byte* pages_ = nullptr;
-  // Device memory: the same, then the workers' progress and the state.
+  // Device memory: the same, then the workers' progress, the state and the times.
   std::byte* device_pages_ = nullptr;
   bool stale_ = true;  // the device has not all that was written
   detail::ResidentArgs args_{};

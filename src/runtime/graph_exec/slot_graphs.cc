@@ -134,9 +134,11 @@ absl::Status SlotGraphs::SetExec(driver::GraphExec exec, driver::GraphExec root)
 }
 
 absl::Status SlotGraphs::Make(Upload upload) {
-  PENSTOCK_RETURN_IF_ERROR(operations_.Make(NodeOperations::Use::kRuns));
+  const bool timed = part_ == nullptr && slot_.graph().trace() != nullptr;
+  using Use = NodeOperations::Use;
+  PENSTOCK_RETURN_IF_ERROR(operations_.Make(timed ? Use::kTimedRuns : Use::kRuns));
   if (part_ != nullptr) return absl::OkStatus();
-  if (slot_.graph().trace() != nullptr && !nodes_.empty()) {
+  if (timed && !nodes_.empty()) {
     PENSTOCK_ASSIGN_OR_RETURN(timestamps_, NodeTimestamps::Create({.replay = &replay_,
                                                                    .driver = &driver_,
                                                                    .device = device_,

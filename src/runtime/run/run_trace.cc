@@ -29,6 +29,11 @@ const char* LaneText(graph::LaneKind kind) {
   return "compute";
 }
 
+// What a span's name says if it stands for several nodes.
+std::string AndMore(size_t nodes, const char* what) {
+  return nodes > 1 ? " and " + std::to_string(nodes - 1) + " more, " + what : "";
+}
+
 }  // namespace
 
 std::string IterationName(std::string_view loop, int64_t first, int64_t count) {
@@ -103,7 +108,8 @@ void RunTrace::Record(RunSlot& slot) const {
     const absl::StatusOr<double> begin = graph_.driver().Elapsed(base_[d].event, slot.queues.begin_timing[n]);
     const absl::StatusOr<double> end = graph_.driver().Elapsed(base_[d].event, slot.queues.end_timing[n]);
     if (!begin.ok() || !end.ok()) continue;  // a trace without the span is better than a run that fails for it
-    RecordNode(slot, n, slot.schedule->nodes[c].size(), base_[d].micros + *begin, base_[d].micros + *end);
+    RecordNode(slot, n, AndMore(slot.schedule->nodes[c].size(), "a batch"), base_[d].micros + *begin,
+               base_[d].micros + *end);
   }
   RecordGraphs(slot);
   RecordIterations(slot);
@@ -118,15 +124,33 @@ void RunTrace::RecordGraphs(RunSlot& slot) const {
     const NodeTimestamps::Times times = timestamps->Of(e);
     if (times.begin == 0 || times.end == 0 || !slot.replay->IsOn(e)) continue;
     const DeviceId device = graph_.plan().nodes[entry.node].device;
-    RecordNode(slot, entry.node, NodesIn(entry), MicrosOf(times.begin, device), MicrosOf(times.end, device));
+    RecordNode(slot, entry.node, OthersIn(entry), MicrosOf(times.begin, device), MicrosOf(times.end, device));
+    if (entry.op == ExecCommand::Op::kRegion) RecordRegion(slot, entry.index);
   }
   timestamps->Forget();
 }
 
-size_t RunTrace::NodesIn(const GraphNodeEntry& entry) const {
+// Each worker of a region has a track of its own.
+void RunTrace::RecordRegion(RunSlot& slot, RegionId region) const {
+  RegionTimestamps& timestamps = *slot.replay->timestamps(region);
+  const std::vector<GraphNodeEntry>& nodes = graph_.program().replay.regions[region].nodes;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const NodeTimestamps::Times times = timestamps.Of(i);
+    if (times.begin == 0 || times.end == 0) continue;
+    const PlanNode& of = graph_.plan().nodes[nodes[i].node];
+    graph_.trace()->Add({of.name, TrackOf(slot, nodes[i].node) + " worker " + std::to_string(timestamps.WorkerOf(i)),
+                         SpanKindOf(of.kind), MicrosOf(times.begin, of.device), MicrosOf(times.end, of.device),
+                         slot.progress.serial, of.device});
+  }
+  timestamps.Forget();
+}
+
+std::string RunTrace::OthersIn(const GraphNodeEntry& entry) const {
   const Program& program = graph_.program();
-  if (entry.op == ExecCommand::Op::kBatch) return static_cast<size_t>(program.batches[entry.index].count);
-  return entry.op == ExecCommand::Op::kRegion ? program.replay.regions[entry.index].nodes.size() : 1;
+  if (entry.op == ExecCommand::Op::kRegion)
+    return AndMore(program.replay.regions[entry.index].nodes.size(), "a region");
+  if (entry.op != ExecCommand::Op::kBatch) return "";
+  return AndMore(static_cast<size_t>(program.batches[entry.index].count), "a batch");
 }
 
 void RunTrace::RecordIterations(const RunSlot& slot) const {
@@ -151,10 +175,9 @@ std::string RunTrace::TrackOf(const RunSlot& slot, NodeId node) const {
          LaneText(graph_.plan().lanes[of.lane].kind) + " lane " + std::to_string(of.lane);
 }
 
-// `batched`: how many nodes the span stands for.
-void RunTrace::RecordNode(const RunSlot& slot, int32_t node, size_t batched, double begin, double end) const {
+void RunTrace::RecordNode(const RunSlot& slot, int32_t node, const std::string& others, double begin,
+                          double end) const {
   const PlanNode& of = graph_.plan().nodes[node];
-  const std::string others = batched > 1 ? " and " + std::to_string(batched - 1) + " more, a batch" : "";
   graph_.trace()->Add(
       {of.name + others, TrackOf(slot, node), SpanKindOf(of.kind), begin, end, slot.progress.serial, of.device});
 }

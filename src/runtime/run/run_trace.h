@@ -46,12 +46,13 @@ class RunTrace {
 
   absl::Status ReadClocks(Base& base, DeviceId device, driver::Stream stream, RunSlot& slot);
   void RecordGraphs(RunSlot& slot) const;
+  void RecordRegion(RunSlot& slot, RegionId region) const;
   void RecordIterations(const RunSlot& slot) const;
-  size_t NodesIn(const GraphNodeEntry& entry) const;
+  std::string OthersIn(const GraphNodeEntry& entry) const;
   double MicrosOf(uint64_t nanos, DeviceId device) const;
   std::string TrackOf(const RunSlot& slot, NodeId node) const;
-  // `batched`: how many nodes the span stands for.
-  void RecordNode(const RunSlot& slot, int32_t node, size_t batched, double begin, double end) const;
+  // `others`: what the name says of the nodes that the span stands for, too.
+  void RecordNode(const RunSlot& slot, int32_t node, const std::string& others, double begin, double end) const;
 
   const CompiledGraph& graph_;
   std::vector<Base> base_;  // one for each device

@@ -133,6 +133,7 @@ class ModelMemory {
   uint64_t LoadEpoch() const { return words_.epoch; }
   uint64_t LoadProgress(uint32_t word) { return Load(words_.progress[word]); }
   uint64_t LoadChoice() { return Load(words_.choice); }
+  static bool Any(bool is) { return is; }
   void Pause() {
     interleave::BlockUntil([this] { return *last_ != seen_; });
     woken_ = true;
@@ -393,6 +394,7 @@ class ThreadMemory {
   uint64_t LoadProgress(uint32_t word) const { return words_.progress[word].load(std::memory_order_relaxed); }
   uint64_t LoadChoice() const { return words_.choice.load(std::memory_order_relaxed); }
   void RaiseChoice(uint64_t choice) const { words_.choice.store(choice, std::memory_order_release); }
+  static bool Any(bool is) { return is; }
   static void Pause() { std::this_thread::yield(); }
   void Acquire(uint32_t word) const { (void)words_.progress[word].load(std::memory_order_acquire); }
   void AcquireChoice() const { (void)words_.choice.load(std::memory_order_acquire); }

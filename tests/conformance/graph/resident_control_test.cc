@@ -176,11 +176,12 @@ TEST_P(ResidentControls, ConstructsAreNested) {
 
 // Under kAuto the nodes have one warp each, and the report does not speak of other constructs.
 TEST_P(ResidentControls, AutoTakesShortNodesOnly) {
+  constexpr int kRounds = 500;  // too many to be unrolled
   const EnvironmentScope automatic("PENSTOCK_RESIDENT", "auto");
   for (const int64_t elements : {32, 33}) {
     Graph graph("auto");
     const auto x = graph.InOut<int32_t>("x", elements);
-    graph.Repeat("loop", 9, [&](Graph& g) { g.ParallelFor("step", elements, Step{2}, ReadWrite(x)); });
+    graph.Repeat("loop", kRounds, [&](Graph& g) { g.ParallelFor("step", elements, Step{2}, ReadWrite(x)); });
     auto exec = runtime_->Compile(graph, {.slots = 1});
     ASSERT_OK(exec.status());
     if (elements == 32) ExpectRegions(*exec, 1);
@@ -189,7 +190,7 @@ TEST_P(ResidentControls, AutoTakesShortNodesOnly) {
     EXPECT_EQ(report.Text().find("in no region"), std::string::npos) << report.Text();
     std::vector<int32_t> memory = Random(static_cast<int32_t>(elements)), expected = memory;
     ASSERT_OK(exec->Launch(exec->bindings().Set(x, memory))->Wait());
-    for (int t = 0; t < 9; ++t) {
+    for (int t = 0; t < kRounds; ++t) {
       for (int32_t& v : expected) v = Step::Of(v, 2);
     }
     EXPECT_EQ(memory, expected);

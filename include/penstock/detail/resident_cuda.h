@@ -94,17 +94,17 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitOthers(const ResidentRecord
     const uint32_t w = min(first + of.lane, last);
     const ResidentWait wait = SharedAt<ResidentWait>(waits + w * uint32_t{sizeof(ResidentWait)});
     const uint64_t progress = ProgressAt(epoch, wait.position);
-    if (record.wide != 0) AwaitProgress(AllWords{}, AllWords::WordOf(wait.word), progress);
+    if ((record.flags & kWaitsForAll) != 0) AwaitProgress(AllWords{}, AllWords::WordOf(wait.word), progress);
     else AwaitProgress(BlockWords{}, wait.word & ~kInBlock, progress);
   }
-  if (record.wide != 0) AllWords::Acquire();
+  if ((record.flags & kWaitsForAll) != 0) AllWords::Acquire();
   else BlockWords::Acquire();
   __syncwarp();  // what one lane has seen is seen by all
 }
 
 // `end`: 0 as the task of the record begins, 1 as it ends.
 PENSTOCK_HIDDEN __device__ __forceinline__ void RecordTime(const ResidentRecord& record, uint32_t end, WorkerLane of) {
-  if (record.is_timed != 0 && of.lane == 0) of.self().times[2 * (record.position - 1) + end] = DeviceNanos();
+  if ((record.flags & kIsTimed) != 0 && of.lane == 0) of.self().times[2 * (record.position - 1) + end] = DeviceNanos();
 }
 
 PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitTask(const ResidentRecord& record, uint32_t at, WorkerLane of) {
@@ -116,24 +116,25 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitTask(const ResidentRecord& 
 PENSTOCK_HIDDEN __device__ __forceinline__ void EndTask(const ResidentRecord& record, WorkerLane of) {
   __syncwarp();
   RecordTime(record, 1, of);
-  if (of.lane != 0 || (record.signals_block | record.signals_all) == 0) return;
+  if (of.lane != 0 || (record.flags & (kSignalsBlock | kSignalsAll)) == 0) return;
   const uint64_t progress = ProgressAt(of.self().epoch, record.position);
-  if (record.signals_block != 0) BlockWords::Store(of.self().progress, progress);
-  if (record.signals_all != 0) AllWords::Store(of.self().word, progress);
+  if ((record.flags & kSignalsBlock) != 0) BlockWords::Store(of.self().progress, progress);
+  if ((record.flags & kSignalsAll) != 0) AllWords::Store(of.self().word, progress);
 }
 
 // Runs the task at `at`, and those that follow it as long as they have the same code, by `run(record, at, of)`, which
 // loads the arguments, waits for what comes before the task, and does it. Returns where the next record is.
 template <class Run>
 PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunTasks(uint32_t at, WorkerLane of, Run run) {
-  const uint64_t code = SharedAt<ResidentRecord>(at).code;
+  bool goes_on = false;
 #pragma unroll 1
   do {
     const ResidentRecord record = SharedAt<ResidentRecord>(at);
     run(record, at, of);
     EndTask(record, of);
     at += record.next;
-  } while (SharedAt<ResidentRecord>(at).code == code);
+    goes_on = (record.flags & kRepeatsCode) != 0;
+  } while (goes_on);
   return at;
 }
 PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t ArgumentsOf(uint32_t at) {
@@ -314,8 +315,8 @@ PENSTOCK_HIDDEN __device__ __forceinline__ Block BlockOfLanes(int64_t shared_byt
 }
 
 // The elements of the index space that fall to a lane.
-template <int kRank, class F, class... Stored>
-PENSTOCK_HIDDEN __device__ __forceinline__ void RunLane(uint32_t lane, const Range& range, F& f,
+template <int kRank, class F, class Held, class... Stored>
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunLane(uint32_t lane, const Range& range, Held& f,
                                                         const Stored&... args) {
   if constexpr (kTakesBlock<F>) {
     if (lane == 0) f.template Evaluate<DecideInRegion>(args...);
@@ -323,7 +324,7 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunLane(uint32_t lane, const Ran
     static_cast<const F&>(f)(BlockOfLanes(range.width), args...);
   } else if constexpr (kRank == 1) {
 #pragma unroll 1
-    for (int64_t x = lane; x < range.width; x += kLanes) CallAt<1>(f, 0, 0, x, args...);
+    for (uint32_t x = lane; x < static_cast<uint32_t>(range.width); x += kLanes) CallAt<1>(f, 0, 0, x, args...);
   } else {
     const int64_t count = range.depth * range.height * range.width;
 #pragma unroll 1
@@ -334,12 +335,15 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunLane(uint32_t lane, const Ran
   }
 }
 
-// By value: the arguments are loaded before the task is awaited.
+// By value: the arguments are loaded before the task is awaited. But what decides is long, and a register less is saved
+// when its function is called for each that it does not take.
+template <class F>
+using LoadedFunctor = std::conditional_t<kTakesBlock<F>, const F&, F>;
 template <int kRank, class F, class... Stored>
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunFunctor(const ResidentRecord& record, uint32_t at, WorkerLane of,
-                                                           Range range, F f, Stored... args) {
+                                                           Range range, LoadedFunctor<F> f, Stored... args) {
   AwaitTask(record, at, of);
-  RunLane<kRank>(of.lane, range, f, args...);
+  RunLane<kRank, F>(of.lane, range, f, args...);
 }
 
 template <class F, class... A>
@@ -350,7 +354,7 @@ PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunFunctors(uint32_t at, Wor
                                                                 std::index_sequence<I...>) {
   return RunTasks(at, lane, [](const ResidentRecord& record, uint32_t task, WorkerLane of) {
     const uint32_t args = ArgumentsOf(task);
-    RunFunctor<kRank>(
+    RunFunctor<kRank, F>(
         record, task, of, SharedAt<Range>(args),
         SharedAt<F>(args + std::integral_constant<uint32_t, kResidentLayout<F, A...>.functor>::value),
         SharedAt<ViewStoredT<A>>(args + std::integral_constant<uint32_t, kResidentLayout<F, A...>.at[I]>::value)...);

@@ -103,11 +103,17 @@ struct alignas(16) ResidentRecord {
   uint16_t args;  // bytes of the argument block, a multiple of 16
   uint16_t next;  // bytes from this record to the next
   uint16_t waits;
-  uint16_t wide;  // whether some wait is for a worker of another block
+  uint16_t flags;  // ResidentFlag
   uint32_t position;  // of the task in its section
-  uint16_t signals_block, signals_all;  // whether workers of the same block, and of others, wait for it
   uint32_t goes_on;  // of a page's first record: whether the next page comes after this one
-  uint32_t is_timed;  // whether the worker records when the task begins and ends
+  uint64_t reserved;
+};
+enum ResidentFlag : uint16_t {
+  kWaitsForAll = 1,  // some wait is for a worker of another block
+  kSignalsBlock = 2,  // workers of the same block wait for it
+  kSignalsAll = 4,  // workers of other blocks do
+  kRepeatsCode = 8,  // the next record, in the same page, has the same code
+  kIsTimed = 16,  // the worker records when the task begins and ends
 };
 static_assert(sizeof(ResidentRecord) == 32);
 inline constexpr uint32_t kMostRecordBytes = kPageBytes - sizeof(ResidentRecord);  // with arguments and waits

@@ -225,8 +225,9 @@ void ResidentImage::MakeRecords(const Section& section) {
     const Place& at = section.tasks[static_cast<size_t>(task)];
     ResidentRecord& record = MakeRecord(at, CodeOf(of, task), BytesOfArgs(of, task));
     record.position = section.position[static_cast<size_t>(task)];
-    record.is_timed = times_ == nullptr ? 0 : 1;
+    record.flags = times_ == nullptr ? 0 : detail::kIsTimed;
   }
+  for (int32_t w = 0; w < of.workers(); ++w) MarkRepeats(section, TasksOf(of, w));
   for (int32_t w = 0; section.branches() && w < workers_; ++w) MakeBranch(section, w);
   for (int32_t task = 0; task < static_cast<int32_t>(section.tasks.size()); ++task) {
     const int32_t worker = of.region->schedule.worker_of[static_cast<size_t>(task)];
@@ -235,6 +236,14 @@ void ResidentImage::MakeRecords(const Section& section) {
   if (!section.has_record_that_decides()) return;
   MakeRecord(section.decides, static_cast<uint64_t>(ResidentCode::kDecide), sizeof(detail::Decision));
   AddWaits(section, section.decider, WaitsForAll(section), section.decides);
+}
+
+void ResidentImage::MarkRepeats(const Section& section, std::span<const int32_t> tasks) {
+  for (size_t i = 0; i + 1 < tasks.size(); ++i) {
+    const Place& at = section.tasks[static_cast<size_t>(tasks[i])];
+    const Place& next = section.tasks[static_cast<size_t>(tasks[i + 1])];
+    if (at.page == next.page && RecordAt(at).code == RecordAt(next).code) RecordAt(at).flags |= detail::kRepeatsCode;
+  }
 }
 
 ResidentRecord& ResidentImage::MakeRecord(const Place& at, uint64_t code, size_t args) {
@@ -275,13 +284,13 @@ void ResidentImage::AddWaits(const Section& section, int32_t worker, const std::
     const bool in_block = BlockOf(wait.worker) == BlockOf(worker);
     const auto number = static_cast<uint32_t>(wait.worker);
     *to++ = {.word = in_block ? number % kWorkersOfBlock | kInBlock : number, .position = wait.position};
-    if (!in_block) record.wide = 1;
+    if (!in_block) record.flags |= detail::kWaitsForAll;
     Place signals = section.branch[static_cast<size_t>(wait.worker)];
     if (wait.position > 0) {
       const int32_t task = TasksOf(section.of, wait.worker)[wait.position - 1];
       signals = section.tasks[static_cast<size_t>(task)];
     }
-    (in_block ? RecordAt(signals).signals_block : RecordAt(signals).signals_all) = 1;
+    RecordAt(signals).flags |= in_block ? detail::kSignalsBlock : detail::kSignalsAll;
   }
   record.waits = static_cast<uint16_t>(waits.size());
   record.next = static_cast<uint16_t>(RoundUp(sizeof(record) + record.args + waits.size() * sizeof(ResidentWait)));

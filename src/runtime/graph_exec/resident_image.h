@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -78,6 +79,7 @@ class ResidentImage {
   Place PlaceRecord(size_t args, size_t waits, bool begins_section);
   absl::Status Allocate();
   void MakeRecords(const Section& section);
+  void MarkRepeats(const Section& section, std::span<const int32_t> tasks);
   std::vector<Wait> WaitsOf(const Section& section, int32_t task) const;
   std::vector<Wait> WaitsForAll(const Section& section) const;
   detail::ResidentRecord& MakeRecord(const Place& at, uint64_t code, size_t args);

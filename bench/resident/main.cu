@@ -7,6 +7,7 @@
 //   metg     the shortest tasks of these stencils with which at least half of the time is work
 //   dag      a random DAG, 16 wide, 32 levels, of tasks of 0 and of 1 us
 //   short    a region of ten tasks against one kernel by hand
+//   limits   with how few nodes, and how many elements, regions are faster
 //   beside   what launching another kernel takes while a region works
 //   loop     a While of tiny nodes against a WHILE node by hand
 //   host     regions on a host device against a plain loop
@@ -33,6 +34,7 @@
 #include "cuda_check.cuh"
 #include "harness.h"
 #include "host.cuh"
+#include "limits.cuh"
 #include "loop.h"
 #include "metg.cuh"
 #include "penstock/ps.h"
@@ -116,6 +118,7 @@ constexpr Part kParts[] = {
     {"metg", "Resident: METG(50 %)", "The shortest tasks with which at least half of the time is work.", MeasureMetg},
     {"dag", "Resident: a random DAG", "Time of a run.", MeasureDag},
     {"short", "Resident: a short region", "Time of a run, with its launch and the wait for it.", MeasureShort},
+    {"limits", "Resident: where regions pay", "Time of a run, with its launch and the wait for it.", MeasureLimits},
     {"beside", "Resident: work beside a region", "Time of an empty kernel, with its launch and the wait for it.",
      MeasureBeside},
     {"loop", "Resident: a loop", "Time of an iteration.", MeasureLoop},

@@ -60,6 +60,7 @@ struct BlockWords {
   __device__ static void Store(uint64_t& word, uint64_t value) {
     asm volatile("st.release.cta.shared.u64 [%0], %1;" ::"r"(AddressOf(word)), "l"(value) : "memory");
   }
+  __device__ static uint32_t WordOf(uint32_t word) { return word & ~kInBlock; }
   __device__ static uint64_t LoadProgress(uint32_t worker) { return Load(BlockOfWorker().workers[worker].progress); }
   __device__ static uint64_t LoadChoice() { return Load(BlockOfWorker().choice); }
   __device__ static void RaiseChoice(uint64_t choice) { Store(BlockOfWorker().choice, choice); }
@@ -84,39 +85,40 @@ struct WorkerLane {
   __device__ ResidentBlock::Worker& self() const { return SharedAt<ResidentBlock::Worker>(worker); }
 };
 
-// Waits for what comes before the task of a record. Each lane waits for one of them; those that are left for the last.
-PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitOthers(const ResidentRecord& record, uint32_t at, WorkerLane of) {
-  if (record.waits == 0) return;
+// Each lane waits for one of the workers that a record's task waits for; those that are left for the last. They look
+// together, since lanes that left the loop one by one would have to be brought together again, in 200 to 500 cycles.
+template <class Words>
+PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitEach(const ResidentRecord& record, uint32_t at, WorkerLane of) {
   const uint64_t epoch = of.self().epoch;
-  const uint32_t waits = at + uint32_t{sizeof(ResidentRecord)} + record.args, last = record.waits - uint32_t{1};
+  const uint32_t waits = at + uint32_t{sizeof(ResidentRecord)} + record.args;
 #pragma unroll 1
-  for (uint32_t first = 0; first <= last; first += kLanes) {
-    const uint32_t w = min(first + of.lane, last);
+  for (uint32_t first = 0; first < record.waits; first += kLanes) {
+    const uint32_t w = min(first + of.lane, record.waits - uint32_t{1});
     const ResidentWait wait = SharedAt<ResidentWait>(waits + w * uint32_t{sizeof(ResidentWait)});
-    const uint64_t progress = ProgressAt(epoch, wait.position);
-    if ((record.flags & kWaitsForAll) != 0) AwaitProgress(AllWords{}, AllWords::WordOf(wait.word), progress);
-    else AwaitProgress(BlockWords{}, wait.word & ~kInBlock, progress);
+    AwaitProgress(Words{}, Words::WordOf(wait.word), ProgressAt(epoch, wait.position));
   }
-  if ((record.flags & kWaitsForAll) != 0) AllWords::Acquire();
-  else BlockWords::Acquire();
+  Words::Acquire();
   __syncwarp();  // what one lane has seen is seen by all
 }
 
 // `end`: 0 as the task of the record begins, 1 as it ends.
 PENSTOCK_HIDDEN __device__ __forceinline__ void RecordTime(const ResidentRecord& record, uint32_t end, WorkerLane of) {
-  if ((record.flags & kIsTimed) != 0 && of.lane == 0) of.self().times[2 * (record.position - 1) + end] = DeviceNanos();
+  of.self().times[2 * (record.position - 1) + end] = DeviceNanos();
 }
 
+// Waits for what comes before the task of a record, which begins then.
 PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitTask(const ResidentRecord& record, uint32_t at, WorkerLane of) {
-  AwaitOthers(record, at, of);
-  RecordTime(record, 0, of);
+  if ((record.flags & (kWaits | kIsTimed)) == 0) return;
+  if ((record.flags & kWaitsForAll) != 0) AwaitEach<AllWords>(record, at, of);
+  else AwaitEach<BlockWords>(record, at, of);
+  if ((record.flags & kIsTimed) != 0 && of.lane == 0) RecordTime(record, 0, of);
 }
 
 // The task of a record has ended on all lanes.
 PENSTOCK_HIDDEN __device__ __forceinline__ void EndTask(const ResidentRecord& record, WorkerLane of) {
   __syncwarp();
-  RecordTime(record, 1, of);
-  if (of.lane != 0 || (record.flags & (kSignalsBlock | kSignalsAll)) == 0) return;
+  if (of.lane != 0 || (record.flags & (kSignalsBlock | kSignalsAll | kIsTimed)) == 0) return;
+  if ((record.flags & kIsTimed) != 0) RecordTime(record, 1, of);
   const uint64_t progress = ProgressAt(of.self().epoch, record.position);
   if ((record.flags & kSignalsBlock) != 0) BlockWords::Store(of.self().progress, progress);
   if ((record.flags & kSignalsAll) != 0) AllWords::Store(of.self().word, progress);

@@ -49,8 +49,7 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint64_t EnterRegion(Memory&& memory
 
 // Waits until a worker has come so far. What it did before is visible only after Memory::Acquire, which may be called
 // once for several waits. All lanes of a worker call it, each for a wait of its own; Memory::Any says whether something
-// is so for any of them. Lanes that left a loop one by one would have to be brought together again, which takes 200 to
-// 500 cycles.
+// is so for any of them.
 template <class Memory, class Word>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void AwaitProgress(Memory&& memory, Word word, uint64_t progress) {
   while (memory.Any(memory.LoadProgress(word) < progress)) memory.Pause();
@@ -109,11 +108,12 @@ struct alignas(16) ResidentRecord {
   uint64_t reserved;
 };
 enum ResidentFlag : uint16_t {
-  kWaitsForAll = 1,  // some wait is for a worker of another block
-  kSignalsBlock = 2,  // workers of the same block wait for it
-  kSignalsAll = 4,  // workers of other blocks do
-  kRepeatsCode = 8,  // the next record, in the same page, has the same code
-  kIsTimed = 16,  // the worker records when the task begins and ends
+  kWaits = 1,  // it has waits
+  kWaitsForAll = 2,  // some wait is for a worker of another block
+  kSignalsBlock = 4,  // workers of the same block wait for it
+  kSignalsAll = 8,  // workers of other blocks do
+  kRepeatsCode = 16,  // the next record, in the same page, has the same code
+  kIsTimed = 32,  // the worker records when the task begins and ends
 };
 static_assert(sizeof(ResidentRecord) == 32);
 inline constexpr uint32_t kMostRecordBytes = kPageBytes - sizeof(ResidentRecord);  // with arguments and waits

@@ -293,6 +293,7 @@ void ResidentImage::AddWaits(const Section& section, int32_t worker, const std::
     RecordAt(signals).flags |= in_block ? detail::kSignalsBlock : detail::kSignalsAll;
   }
   record.waits = static_cast<uint16_t>(waits.size());
+  if (!waits.empty()) record.flags |= detail::kWaits;
   record.next = static_cast<uint16_t>(RoundUp(sizeof(record) + record.args + waits.size() * sizeof(ResidentWait)));
 }
 

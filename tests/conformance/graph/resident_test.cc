@@ -1,9 +1,12 @@
 // Regions of small nodes that run resident: random graphs against an interpreter, with what launches change.
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "penstock/trace.h"
 #include "tests/conformance/graph/graph_fixture.h"
 #include "tests/conformance/graph/resident_elsewhere.h"
 #include "tests/support/kernels.h"
@@ -130,7 +133,18 @@ class RandomSteps {
     }
   }
 
+  size_t size() const { return steps_.size(); }
+  // Whether one of two steps writes what the other uses.
+  bool Conflict(size_t s, size_t t) const { return Writes(s, t) || Writes(t, s); }
+
  private:
+  bool Writes(size_t writer, size_t user) const {
+    const Step& of = steps_[user];
+    const size_t to = steps_[writer].to;
+    const bool reads_a = of.kind != Step::kFill && of.kind != Step::kHost, reads_b = of.kind == Step::kBlend;
+    return of.to == to || (reads_a && of.a == to) || (reads_b && of.b == to);
+  }
+
   int64_t n_;
   std::vector<Step> steps_;
 };
@@ -168,6 +182,56 @@ class Residents : public GraphConformance {
     EXPECT_GT(exec->submission_report().region_nodes, 1);
   }
 };
+
+// Each node has a span of its own, in the order of the graph. Those of a worker follow each other.
+TEST_P(Residents, ATraceTellsWhenEachNodeOfARegionRan) {
+  constexpr int kSteps = 60, kRuns = 2;
+  const RandomSteps random(rng_, 3, kSteps, false);
+  Graph graph("traced");
+  std::vector<BufferHandle<uint32_t>> x;
+  for (int b = 0; b < kBuffers; ++b) x.push_back(graph.InOut<uint32_t>("x" + std::to_string(b), {2, 3}));
+  const ParamHandle<uint32_t> value = graph.Param<uint32_t>("value");
+  random.Declare(graph, x, value);
+  const auto trace = Trace::Create();
+  auto exec = runtime_->Compile(graph, {.trace = trace});
+  ASSERT_OK(exec.status());
+  for (int r = 0; r < kRuns; ++r) {
+    Memory memory = RandomMemory(6), expected = memory;
+    Bindings io = exec->bindings();
+    for (size_t b = 0; b < kBuffers; ++b) io.Set(x[b], memory[b]);
+    ASSERT_OK(exec->Launch(io.Set(value, 1))->Wait());
+    random.Interpret(expected, 1);
+    ASSERT_EQ(memory, expected) << "run " << r;
+  }
+  ASSERT_GT(exec->submission_report().region_nodes, kSteps / 2);
+  for (int r = 0; r < kRuns; ++r) {
+    std::map<std::string, Span> of_step;
+    std::map<std::string, std::vector<Span>> of_worker;
+    for (const Span& span : trace->spans()) {
+      if (span.run != r || span.name.find(" more, ") != std::string::npos) continue;
+      if (span.track.find(" worker ") != std::string::npos && span.device >= 0) of_worker[span.track].push_back(span);
+      if (span.name.rfind("step", 0) != 0) continue;
+      EXPECT_TRUE(of_step.emplace(span.name, span).second) << span.name << " has two spans";
+    }
+    ASSERT_EQ(of_step.size(), random.size());
+    EXPECT_FALSE(of_worker.empty());
+    for (size_t t = 0; t < random.size(); ++t) {
+      const Span& later = of_step["step" + std::to_string(t)];
+      EXPECT_LE(later.begin_us, later.end_us) << later.name;
+      for (size_t s = 0; s < t; ++s) {
+        if (!random.Conflict(s, t)) continue;
+        const Span& earlier = of_step["step" + std::to_string(s)];
+        EXPECT_LE(earlier.end_us, later.begin_us) << earlier.name << " and " << later.name;
+      }
+    }
+    for (auto& [track, spans] : of_worker) {
+      std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+        return std::pair(a.begin_us, a.end_us) < std::pair(b.begin_us, b.end_us);
+      });
+      for (size_t i = 1; i < spans.size(); ++i) EXPECT_LE(spans[i - 1].end_us, spans[i].begin_us) << track;
+    }
+  }
+}
 
 // PENSTOCK_RANDOM_PROGRAMS: how many graphs.
 TEST_P(Residents, RandomGraphsComputeWhatAnInterpreterDoes) {

@@ -130,17 +130,18 @@ void RunTrace::RecordGraphs(RunSlot& slot) const {
   timestamps->Forget();
 }
 
-// Each worker of a region has a track of its own.
+// Each worker of a region has a track of its own, beside that of the region.
 void RunTrace::RecordRegion(RunSlot& slot, RegionId region) const {
   RegionTimestamps& timestamps = *slot.replay->timestamps(region);
   const std::vector<GraphNodeEntry>& nodes = graph_.program().replay.regions[region].nodes;
+  const std::string track = TrackOf(slot, nodes[0].node) + " worker ";
   for (size_t i = 0; i < nodes.size(); ++i) {
     const NodeTimestamps::Times times = timestamps.Of(i);
     if (times.begin == 0 || times.end == 0) continue;
     const PlanNode& of = graph_.plan().nodes[nodes[i].node];
-    graph_.trace()->Add({of.name, TrackOf(slot, nodes[i].node) + " worker " + std::to_string(timestamps.WorkerOf(i)),
-                         SpanKindOf(of.kind), MicrosOf(times.begin, of.device), MicrosOf(times.end, of.device),
-                         slot.progress.serial, of.device});
+    graph_.trace()->Add({of.name, track + std::to_string(timestamps.WorkerOf(i)), SpanKindOf(of.kind),
+                         MicrosOf(times.begin, of.device), MicrosOf(times.end, of.device), slot.progress.serial,
+                         of.device});
   }
   timestamps.Forget();
 }

@@ -1,5 +1,5 @@
 // From which numbers of nodes and elements on regions pay: short chains and sets of chains with regions and without,
-// both in graph mode. The limits of Resident::kAuto (src/runtime/executable/tuning.h) come from here.
+// both in graph mode. The limits of Resident::kAuto (src/runtime/executable/tuning.h) are checked here.
 //
 // A node makes each element of its lane's words from that element, by a ParallelFor. Or all but the first node copy
 // them within the device, to a second row of words and back in turn.

@@ -9,6 +9,10 @@
 // one kernel per node, 0.9 us on an H200. A node that had nothing to do has no span there. A node's span begins when
 // its predecessors in the graph have ended, even if the device began it later.
 //
+// A resident region (CompileOptions::resident) has a span, and so has each of its nodes. On a CUDA device a node's is
+// on a track of the worker that ran it, and begins when the worker had awaited all that comes before the node. On a
+// host device a node begins where the one before it ends.
+//
 // A loop has a span for each iteration ("solve iteration 3"): of a run at most the newest 4095 if the device decides
 // the loop, which then has no spans of the nodes in its body. Where a Repeat's body holds several iterations, they
 // share a span. A traced loop takes 64 KiB of pinned memory in each slot, each iteration writes to it, and a Repeat
@@ -37,8 +41,8 @@ enum class SpanKind : uint8_t { kUpload, kDownload, kKernel, kHost, kSubmit };
 
 // One interval of work.
 struct Span {
-  std::string name;  // the node's name, or that of a loop with its iteration
-  std::string track;  // "cuda:0 slot 1 upload", "worker 3"
+  std::string name;  // the node's name, also "a and 5 more, a region"; or that of a loop with its iteration
+  std::string track;  // "cuda:0 slot 1 upload", "worker 3"; "... resident worker 3": a worker of a region
   SpanKind kind = SpanKind::kHost;  // the kind of work
   double begin_us = 0;  // microseconds since the trace was made
   double end_us = 0;  // microseconds since the trace was made

@@ -85,8 +85,9 @@ struct WorkerLane {
   __device__ ResidentBlock::Worker& self() const { return SharedAt<ResidentBlock::Worker>(worker); }
 };
 
-// Each lane waits for one of the workers that a record's task waits for; those that are left for the last. They look
-// together, since lanes that left the loop one by one would have to be brought together again, in 200 to 500 cycles.
+// Each lane waits for one of the workers that a record's task waits for; lanes that have none of their own wait for the
+// last one again. They look together, since lanes that left the loop one by one would have to be brought together
+// again, which takes 200 to 500 cycles.
 template <class Words>
 PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitEach(const ResidentRecord& record, uint32_t at, WorkerLane of) {
   const uint64_t epoch = of.self().epoch;
@@ -337,8 +338,8 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunLane(uint32_t lane, const Ran
   }
 }
 
-// By value: the arguments are loaded before the task is awaited. But what decides is long, and a register less is saved
-// when its function is called for each that it does not take.
+// By value: the arguments are loaded before the task is awaited. But what decides is long: its function would take, and
+// each call of it save, many more registers.
 template <class F>
 using LoadedFunctor = std::conditional_t<kTakesBlock<F>, const F&, F>;
 template <int kRank, class F, class... Stored>

@@ -48,8 +48,8 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint64_t EnterRegion(Memory&& memory
 }
 
 // Waits until a worker has come so far. What it did before is visible only after Memory::Acquire, which may be called
-// once for several waits. All lanes of a worker call it, each for a wait of its own; Memory::Any says whether something
-// is so for any of them.
+// once for several waits. All lanes of a worker call it together, each for its wait, of which several may be the same;
+// Memory::Any says whether something is so for any of them.
 template <class Memory, class Word>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void AwaitProgress(Memory&& memory, Word word, uint64_t progress) {
   while (memory.Any(memory.LoadProgress(word) < progress)) memory.Pause();
@@ -61,7 +61,7 @@ template <class Memory>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void PublishChoice(Memory&& memory, uint64_t epoch, uint32_t choice) {
   memory.RaiseChoice(ProgressAt(epoch, choice));
 }
-// What the others get. As with AwaitProgress, Memory::Acquire comes after it.
+// What the others get. As with AwaitProgress, all lanes call it together, and Memory::Acquire comes after it.
 template <class Memory>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint32_t AwaitChoice(Memory&& memory, uint64_t epoch) {
   for (;;) {

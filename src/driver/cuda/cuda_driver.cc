@@ -124,7 +124,7 @@ absl::StatusOr<const void*> AddressOfVariable(const DriverApi& api, const void* 
   size_t bytes = 0;
   CUresult code = api.kernel_get_name(&name, kernel);
   if (code == CUDA_SUCCESS) code = api.kernel_get_library(&library, kernel);
-  std::string symbol;
+  std::string symbol = variable;
   if (code == CUDA_SUCCESS) {
     symbol = absl::StrCat("_ZZ", absl::StripPrefix(name, "_Z"), "E", std::strlen(variable), variable);
     code = api.library_get_global(&address, &bytes, library, symbol.c_str());

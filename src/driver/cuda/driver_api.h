@@ -1,9 +1,8 @@
 // DriverApi: the few calls that go to the CUDA driver itself, not through the runtime API. They are: contexts, which
 // the runtime API does not expose; the calls of the submit path, which are 3 % (launch) to 20 % (record, wait) cheaper
-// and leave the runtime API's last error alone; kernel nodes, whose kernels are driver handles, and what else is
-// known of those; calls of threads
-// without a current context, to which the runtime API would give one on device 0; pointer attributes, for which the
-// runtime API gives no range; and the driver's log.
+// and leave the runtime API's last error alone; kernel nodes, whose kernels are driver handles, and the names and
+// variables of such kernels; calls of threads without a current context, to which the runtime API would give one on
+// device 0; pointer attributes, for which the runtime API gives no range; and the driver's log.
 //
 // The runtime API, which opened the driver, provides the entry points: the library does not link libcuda.so.
 //

@@ -58,7 +58,7 @@ class NodeOperations {
 
   // Copies what regions read to the device, before a graph is launched on the stream.
   absl::Status RefreshRegions(driver::Stream stream) { return regions_.Refresh(stream); }
-  RegionTimestamps* timestamps(RegionId region) const { return regions_.timestamps(region); }
+  const RegionOperations& regions() const { return regions_; }
   // Copies the slot's parameters to where kernels read them by reference.
   const driver::BatchOp& refresh() const { return refresh_; }
 

@@ -30,7 +30,6 @@ absl::Status RegionOperations::MakeRegion(const RegionEntry& entry, const driver
     region.timestamps = std::make_unique<RegionTimestamps>(entry, std::move(times), &slot_.fault);
   }
   for (const GraphNodeEntry& node : entry.nodes) region.ops.push_back(OperationOf(slot_.tables, node));
-  region.edges = entry.edges;
   if (device.info.kind == driver::DeviceKind::kCuda) {
     PENSTOCK_ASSIGN_OR_RETURN(region.image,
                               ResidentImage::Create(slot_, device, {{.slot = &slot_, .region = &entry, .targets = {}}},
@@ -53,7 +52,9 @@ driver::NodeOp OperationOf(const SlotTables& tables, const GraphNodeEntry& node)
 const driver::RegionOp& RegionOperations::Of(RegionId id) {
   const RegionEntry& entry = slot_.graph().program().replay.regions[id];
   const Region& region = regions_[id];
-  op_ = {.ops = region.ops, .edges = region.edges, .tag = {&slot_.fault, entry.nodes[0].node}};
+  op_ = {.ops = region.ops,
+         .edges = region.edges.empty() ? entry.edges : region.edges,
+         .tag = {&slot_.fault, entry.nodes[0].node}};
   if (region.image == nullptr) return op_;
   op_.resident = &region.image->op();
   return op_;

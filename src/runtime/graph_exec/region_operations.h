@@ -35,20 +35,20 @@ class RegionOperations {
   void Write(RegionId region);
   // Before the graph with the regions is launched on the stream.
   absl::Status Refresh(driver::Stream stream);
-  // Whether all nodes of the region have nothing to do.
+  // Whether all nodes of the region, or one, have nothing to do.
   bool IsEmpty(RegionId region) const;
+  bool IsEmpty(const GraphNodeEntry& node) const;
   // When its nodes ran; null: they have no times.
   RegionTimestamps* timestamps(RegionId region) const { return regions_[region].timestamps.get(); }
 
  private:
   struct Region {
     std::vector<driver::NodeOp> ops;
-    std::vector<driver::RegionOp::Edge> edges;
+    std::vector<driver::RegionOp::Edge> edges;  // if not those of the entry
     std::unique_ptr<ResidentImage> image;  // null on a host device
     std::unique_ptr<RegionTimestamps> timestamps;
   };
   absl::Status MakeRegion(const RegionEntry& entry, const driver::DeviceRef& device, bool timed);
-  bool IsEmpty(const GraphNodeEntry& node) const;
 
   Slot& slot_;
   Table<RegionId, Region> regions_;

@@ -28,16 +28,16 @@ class RegionTimestamps {
   RegionTimestamps& operator=(const RegionTimestamps&) = delete;
 
   // For a host device: the operations of the region among those that record the time, each of which comes after the one
-  // before it.
+  // before it. So the checking driver does not see in a traced run whether the region's own edges suffice.
   std::vector<driver::NodeOp> Among(std::span<const driver::NodeOp> ops) const;
   std::vector<driver::RegionOp::Edge> Edges() const;
   // For ResidentImage.
   uint64_t* memory() const { return static_cast<uint64_t*>(memory_.data()); }
 
   NodeTimestamps::Times Of(size_t node) const;
-  // The worker of a node on a CUDA device, 0 on a host device.
+  // The worker of a node; -1 on a host device.
   int32_t WorkerOf(size_t node) const {
-    return region_.schedule.worker_of.empty() ? 0 : region_.schedule.worker_of[node];
+    return region_.schedule.worker_of.empty() ? -1 : region_.schedule.worker_of[node];
   }
   void Forget();
 

@@ -1,6 +1,7 @@
 #include "src/runtime/graph_exec/resident_image.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -110,6 +111,7 @@ ResidentImage::~ResidentImage() { slot_.options().runtime.FreeDevice(device_, de
 absl::StatusOr<std::unique_ptr<ResidentImage>> ResidentImage::Create(const Slot& slot, const driver::DeviceRef& device,
                                                                      std::vector<ResidentSection> sections,
                                                                      uint64_t* times) {
+  assert(times == nullptr || sections.size() == 1);
   std::unique_ptr<ResidentImage> image(new ResidentImage(slot, device, std::move(sections), times));
   image->PlaceRecords();
   PENSTOCK_RETURN_IF_ERROR(image->Allocate());

@@ -87,11 +87,11 @@ class ResidentImage {
   void MakeBranch(const Section& section, int32_t worker);
   uint32_t TargetOf(int32_t section, int32_t worker) const;
   void MakeOp();
-  size_t first_page_at() const {
-    return pages_used_ * size_t{detail::kPageBytes};
-  }  // in the device memory, as the next
+  // Offsets in both memories.
+  size_t first_page_at() const { return pages_used_ * size_t{detail::kPageBytes}; }
   size_t first_time_at() const { return first_page_at() + first_page_.size() * sizeof(uint32_t); }
   size_t image_bytes() const { return first_time_at() + first_time_.size() * sizeof(uint32_t); }
+  // In the device memory only.
   size_t words_at() const;
   size_t word_bytes() const;
   std::byte* At(const Place& place) const { return pages_ + size_t{place.page} * detail::kPageBytes + place.offset; }

@@ -121,25 +121,28 @@ void RunTrace::RecordGraphs(RunSlot& slot) const {
   if (timestamps == nullptr) return;
   for (const EntryId e : graph_.program().replay.entries.ids()) {
     const GraphNodeEntry& entry = graph_.program().replay.entries[e];
+    if (entry.op == ExecCommand::Op::kRegion) RecordRegion(slot, entry.index);
     const NodeTimestamps::Times times = timestamps->Of(e);
     if (times.begin == 0 || times.end == 0 || !slot.replay->IsOn(e)) continue;
     const DeviceId device = graph_.plan().nodes[entry.node].device;
     RecordNode(slot, entry.node, OthersIn(entry), MicrosOf(times.begin, device), MicrosOf(times.end, device));
-    if (entry.op == ExecCommand::Op::kRegion) RecordRegion(slot, entry.index);
   }
   timestamps->Forget();
 }
 
-// Each worker of a region has a track of its own, beside that of the region.
+// Each worker of a region has a track, beside that of the region, which a host device's nodes are on. A region that
+// failed has spans of the nodes that ended.
 void RunTrace::RecordRegion(RunSlot& slot, RegionId region) const {
-  RegionTimestamps& timestamps = *slot.replay->timestamps(region);
+  const RegionOperations& regions = slot.replay->regions();
+  RegionTimestamps& timestamps = *regions.timestamps(region);
   const std::vector<GraphNodeEntry>& nodes = graph_.program().replay.regions[region].nodes;
-  const std::string track = TrackOf(slot, nodes[0].node) + " worker ";
   for (size_t i = 0; i < nodes.size(); ++i) {
     const NodeTimestamps::Times times = timestamps.Of(i);
-    if (times.begin == 0 || times.end == 0) continue;
+    if (times.begin == 0 || times.end == 0 || regions.IsEmpty(nodes[i])) continue;
     const PlanNode& of = graph_.plan().nodes[nodes[i].node];
-    graph_.trace()->Add({of.name, track + std::to_string(timestamps.WorkerOf(i)), SpanKindOf(of.kind),
+    const int32_t worker = timestamps.WorkerOf(i);
+    const std::string track = worker < 0 ? "" : " resident worker " + std::to_string(worker);
+    graph_.trace()->Add({of.name, TrackOf(slot, nodes[0].node) + track, SpanKindOf(of.kind),
                          MicrosOf(times.begin, of.device), MicrosOf(times.end, of.device), slot.progress.serial,
                          of.device});
   }
@@ -148,10 +151,11 @@ void RunTrace::RecordRegion(RunSlot& slot, RegionId region) const {
 
 std::string RunTrace::OthersIn(const GraphNodeEntry& entry) const {
   const Program& program = graph_.program();
-  if (entry.op == ExecCommand::Op::kRegion)
-    return AndMore(program.replay.regions[entry.index].nodes.size(), "a region");
-  if (entry.op != ExecCommand::Op::kBatch) return "";
-  return AndMore(static_cast<size_t>(program.batches[entry.index].count), "a batch");
+  switch (entry.op) {
+    case ExecCommand::Op::kRegion: return AndMore(program.replay.regions[entry.index].nodes.size(), "a region");
+    case ExecCommand::Op::kBatch: return AndMore(static_cast<size_t>(program.batches[entry.index].count), "a batch");
+    default: return "";
+  }
 }
 
 void RunTrace::RecordIterations(const RunSlot& slot) const {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "penstock/trace.h"
@@ -210,10 +211,11 @@ TEST_P(Residents, ATraceTellsWhenEachNodeOfARegionRan) {
     for (const Span& span : trace->spans()) {
       const bool of_many = span.name.find(" more, ") != std::string::npos;
       if (span.run != r || span.device < 0 || of_many || span.name.rfind("step", 0) != 0) continue;
-      of_workers += span.track.find(" worker ") != std::string::npos ? 1 : 0;
+      of_workers += span.track.find(" resident worker ") != std::string::npos ? 1 : 0;
       EXPECT_TRUE(of_step.emplace(span.name, span).second) << span.name << " has two spans";
     }
-    EXPECT_EQ(of_workers, in_regions);
+    EXPECT_EQ(of_workers, on_cuda() ? in_regions : 0);
+    EXPECT_GE(static_cast<int64_t>(of_step.size()), in_regions);
     for (const auto& [name, later] : of_step) {
       EXPECT_LE(later.begin_us, later.end_us) << name;
       for (const auto& [before, earlier] : of_step) {
@@ -222,6 +224,46 @@ TEST_P(Residents, ATraceTellsWhenEachNodeOfARegionRan) {
       }
     }
   }
+}
+
+// Nodes of one worker, or of a host device, follow each other on its track. One that has nothing to do has no span.
+TEST_P(Residents, AWorkerHasATrackInATrace) {
+  constexpr int kChains = 4, kNodes = 5;
+  Graph graph("chains");
+  const auto x = graph.InOut<int32_t>("x", kChains);
+  const auto some = graph.Param<int64_t>("some", AtMost(1));
+  for (int c = 0; c < kChains; ++c) {
+    const std::string name = std::to_string(c);
+    for (int n = 0; n < kNodes; ++n) {
+      graph.ParallelFor(name + "add" + std::to_string(n), 1, AddOne{}, ReadWrite(x, Slice(c, 1)));
+    }
+    graph.ParallelFor(name + "some", some, AddOne{}, ReadWrite(x, Slice(c, 1)));
+  }
+  const auto trace = Trace::Create();
+  auto exec = runtime_->Compile(graph, {.slots = 1, .trace = trace});
+  ASSERT_OK(exec.status());
+  std::vector<int32_t> memory(kChains);
+  ASSERT_OK(exec->Launch(exec->bindings().Set(x, memory).Set(some, 0))->Wait());
+  EXPECT_EQ(memory, std::vector<int32_t>(kChains, kNodes));
+  ASSERT_EQ(exec->submission_report().regions, 1) << exec->submission_report().Text();
+  std::map<std::string, std::vector<Span>> tracks;
+  std::string of_region;
+  for (const Span& span : trace->spans()) {
+    if (span.name.find(", a region") != std::string::npos) of_region = span.track;
+    else if (span.name.find("add") == 1) tracks[span.track].push_back(span);
+    EXPECT_NE(span.name, "0some");
+  }
+  size_t nodes = 0;
+  for (auto& [track, spans] : tracks) {
+    EXPECT_EQ(track.rfind(of_region + (on_cuda() ? " resident worker " : ""), 0), 0u) << track;
+    nodes += spans.size();
+    std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+      return std::tuple(a.begin_us, a.end_us) < std::tuple(b.begin_us, b.end_us);
+    });
+    for (size_t i = 1; i < spans.size(); ++i) EXPECT_LE(spans[i - 1].end_us, spans[i].begin_us) << track;
+  }
+  EXPECT_EQ(nodes, size_t{kChains * kNodes});
+  EXPECT_GE(tracks.size(), on_cuda() ? 2u : 1u);
 }
 
 // PENSTOCK_RANDOM_PROGRAMS: how many graphs.

@@ -173,7 +173,8 @@ __device__ void CopyPart(const CopyPiece& box, const Team& team) {
   WithWord(word, [&](auto w) { CopyNarrowRows<decltype(w)>(box, team); });
 }
 
-// The threads of a warp must come to the block's barrier together.
+// Synchronizes the block. compute-sanitizer's synccheck rejects a barrier that the threads of a warp come to one by
+// one.
 __device__ void Meet() {
   __syncwarp();
   __syncthreads();

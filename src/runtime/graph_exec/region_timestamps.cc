@@ -44,7 +44,7 @@ void RegionTimestamps::MakeRecordings(driver::RunFault* fault) {
     made.op.argv = &made.argv;
     made.op.argc = 1;
     made.op.args = static_cast<const std::byte*>(made.argv);
-    made.op.args_size = sizeof(made.words);
+    made.op.args_size = sizeof(std::span<uint64_t>);
     made.op.range = &RecordTime;
     made.op.rows = 1;
     made.op.tag = {fault, region_.nodes[i == 0 ? 0 : i - 1].node};

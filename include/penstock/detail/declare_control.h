@@ -108,7 +108,6 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunByBlock(const Code& code, con
   }
   __shared__ Switching switching;
   if (threadIdx.x == 0) switching = code.template Evaluate<DecideByGraph>(args...);
-  __syncwarp();  // compute-sanitizer's synccheck wants the threads of a warp to come to a barrier together
   __syncthreads();
   if (switching.begin < switching.end) Switch(code.decision, switching, threadIdx.x, blockDim.x);
 }

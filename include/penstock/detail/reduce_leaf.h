@@ -290,7 +290,6 @@ struct Leaf {
     V* const warps = reinterpret_cast<V*>(shared);
     __syncthreads();  // the warps' values of the leaf before have been read
     if (threadIdx.x % Tree::kLanes == 0) warps[warp] = of_warp;
-    __syncwarp();  // compute-sanitizer's synccheck wants the threads of a warp to come to a barrier together
     __syncthreads();
     if (threadIdx.x != 0) return;
     const auto combine = [&](const V& a, const V& b) { return Rounded(static_cast<V>(op(a, b)), zero); };

@@ -489,7 +489,6 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunWorker(const ResidentArgs& ar
       ThisWorker() = {{}, 0, epoch, args.progress + uint64_t{worker} * kWordStride, 0, 0, 0, 0, times, {}};
     }
   }
-  __syncwarp();  // compute-sanitizer's synccheck wants the threads of a warp to come to a barrier together
   __syncthreads();
   if (!works) return;
   RunPages(args, worker, AddressOf(BlockOfWorker()) + uint32_t{sizeof(ResidentBlock)} + in_block * 2 * kPageBytes);

@@ -12,7 +12,6 @@ extern "C" __global__ void PenstockDecide(DecideArgs args) {
   __shared__ detail::Switching switching;
   if (threadIdx.x == 0) switching = detail::Decide(args.decision, 1);
   if (args.decision.switches == nullptr) return;
-  __syncwarp();  // for synccheck, see gather.cu
   __syncthreads();
   if (switching.begin < switching.end) detail::Switch(args.decision, switching, threadIdx.x, blockDim.x);
 }

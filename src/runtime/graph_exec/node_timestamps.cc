@@ -28,6 +28,7 @@ absl::StatusOr<std::unique_ptr<NodeTimestamps>> NodeTimestamps::Create(const Opt
 NodeTimestamps::NodeTimestamps(const Options& options, const driver::LibraryCode& code,
                                const std::vector<int32_t>& nodes, std::vector<size_t> begin, memory::PinnedBlock places)
     : driver_(*options.driver),
+      regions_(*options.regions),
       begin_(std::move(begin)),
       first_begin_(options.replay->entries.size()),
       memory_(std::move(places)),

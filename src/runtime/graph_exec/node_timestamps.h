@@ -26,10 +26,13 @@
 
 namespace penstock::runtime {
 
+class RegionOperations;
+
 class NodeTimestamps {
  public:
   struct Options {
     const GraphProgram* replay;
+    const RegionOperations* regions;
     driver::Driver* driver;
     int device;  // index in the driver
     memory::PinnedPool* pinned;
@@ -53,6 +56,8 @@ class NodeTimestamps {
   };
   Times Of(int32_t entry) const;
   void Forget();
+  // Where the nodes of regions have theirs.
+  const RegionOperations& regions() const { return regions_; }
 
  private:
   NodeTimestamps(const Options& options, const driver::LibraryCode& code, const std::vector<int32_t>& nodes,
@@ -60,6 +65,7 @@ class NodeTimestamps {
   static size_t EndOf(int32_t entry) { return static_cast<size_t>(entry); }
 
   driver::Driver& driver_;
+  const RegionOperations& regions_;
   const std::vector<size_t> begin_;  // for each entry: the timestamp that it begins with
   const size_t first_begin_;  // the first timestamp that is no entry's end
   const memory::PinnedBlock memory_;

@@ -140,6 +140,7 @@ absl::Status SlotGraphs::Make(Upload upload) {
   if (part_ != nullptr) return absl::OkStatus();
   if (timed && !nodes_.empty()) {
     PENSTOCK_ASSIGN_OR_RETURN(timestamps_, NodeTimestamps::Create({.replay = &replay_,
+                                                                   .regions = &operations_.regions(),
                                                                    .driver = &driver_,
                                                                    .device = device_,
                                                                    .pinned = &slot_.options().pinned,

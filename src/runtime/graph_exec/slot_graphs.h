@@ -105,7 +105,6 @@ class SlotGraphs {
 
   // Null if nodes have no timestamps.
   NodeTimestamps* timestamps() const { return timestamps_.get(); }
-  const RegionOperations& regions() const { return operations_.regions(); }
   // Whether the node of an entry did anything in the graphs' last launch.
   bool IsOn(EntryId entry) const { return nodes_[entry].enabled; }
 

@@ -133,7 +133,7 @@ void RunTrace::RecordGraphs(RunSlot& slot) const {
 // Each worker of a region has a track, beside that of the region, which a host device's nodes are on. A region that
 // failed has spans of the nodes that ended.
 void RunTrace::RecordRegion(RunSlot& slot, RegionId region) const {
-  const RegionOperations& regions = slot.replay->regions();
+  const RegionOperations& regions = slot.replay->timestamps()->regions();
   RegionTimestamps& timestamps = *regions.timestamps(region);
   const std::vector<GraphNodeEntry>& nodes = graph_.program().replay.regions[region].nodes;
   for (size_t i = 0; i < nodes.size(); ++i) {

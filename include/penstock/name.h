@@ -11,7 +11,7 @@
 // Ownership: borrows the text of a `const char*`, which must be a literal or outlive the graph; copies a std::string.
 //            Null is the empty name, which Compile refuses like any other empty one. A text made of parts is in the
 //            object itself, without an allocation, if it has at most 31 characters.
-// Threads:   const members are thread-safe; nobody else may use a name while Share or an assignment changes it.
+// Threads:   const members are thread-safe; no other thread may use a name while Share or an assignment changes it.
 #pragma once
 
 #include "penstock/detail/cplusplus20.h"

@@ -12,7 +12,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "penstock/detail/programmatic.h"
 #include "penstock/status_macros.h"
@@ -114,6 +116,18 @@ std::string TextOfAllocation(const Device& device, size_t bytes) {
   return text + " (" + std::to_string(free) + " of " + std::to_string(total) + " bytes are free)";
 }
 
+// The C++ symbol of a kernel. Relocatable device code puts "__nv_static_25_", then 25 characters that name the unit,
+// and
+// "_" before that of a kernel with internal linkage.
+absl::string_view SymbolOf(absl::string_view name) {
+  if (!absl::ConsumePrefix(&name, "__nv_static_")) return name;
+  size_t unit = 0;
+  for (; !name.empty() && absl::ascii_isdigit(static_cast<unsigned char>(name[0])); name.remove_prefix(1)) {
+    unit = 10 * unit + static_cast<size_t>(name[0] - '0');
+  }
+  return name.substr(std::min(name.size(), unit + 2));
+}
+
 // The address, on the current device, of a variable in the body of a kernel. By the rules for C++ symbols (the Itanium
 // ABI, "local-name") its symbol is that of the kernel with a Z before it, and after it an E and the variable's name.
 absl::StatusOr<const void*> AddressOfVariable(const DriverApi& api, const void* loaded, const char* variable) {
@@ -126,7 +140,7 @@ absl::StatusOr<const void*> AddressOfVariable(const DriverApi& api, const void* 
   if (code == CUDA_SUCCESS) code = api.kernel_get_library(&library, kernel);
   std::string symbol = variable;
   if (code == CUDA_SUCCESS) {
-    symbol = absl::StrCat("_ZZ", absl::StripPrefix(name, "_Z"), "E", std::strlen(variable), variable);
+    symbol = absl::StrCat("_ZZ", absl::StripPrefix(SymbolOf(name), "_Z"), "E", std::strlen(variable), variable);
     code = api.library_get_global(&address, &bytes, library, symbol.c_str());
   }
   if (code != CUDA_SUCCESS) return StatusOfFailure(AsRuntime(code), "looking up variable " + symbol);

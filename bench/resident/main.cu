@@ -102,7 +102,10 @@ void MeasureBeside(const Context& context, Report& report) {
 }
 
 void MeasureOnHost(const Context& context, Report& report) {
-  for (const int width : {1, 8}) MeasureOnHostOf(context, width, report);
+  for (const int tasks : {1000, 10'000}) {
+    if (tasks > 1000 && context.options.quick) return;
+    for (const int width : {1, 8}) MeasureOnHostOf(context, tasks, width, report);
+  }
 }
 
 struct Part {

@@ -47,12 +47,13 @@ class Trial {
     AddRawBy<ByProgrammaticEdgesOneRoot>(work, kind, ByProgrammaticEdgesOneRoot::kName, shape);
     AddRawBy<ByCapture>(work, kind, ByCapture::kName, shape);
   }
+  void AddPenstock(const Regions& regions) {
+    auto bound = std::make_shared<Bound>(Compile(regions));
+    regions_ = bound->exec.submission_report().regions;
+    Add(Kind::kPenstock, regions.name, [bound] { return TimePenstock(*bound); });
+  }
   void AddPenstock() {
-    for (const Regions& regions : kRegions) {
-      auto bound = std::make_shared<Bound>(Compile(regions));
-      regions_ = bound->exec.submission_report().regions;
-      Add(Kind::kPenstock, regions.name, [bound] { return TimePenstock(*bound); });
-    }
+    for (const Regions& regions : kRegions) AddPenstock(regions);
   }
   // Fails unless all tasks are in regions, or none.
   Bound Compile(const Regions& regions) const {

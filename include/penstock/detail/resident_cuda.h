@@ -266,15 +266,15 @@ PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunBranch(uint32_t at, Worke
     choice = AwaitBranch(SharedAt<ResidentRecord>(at), branch, epoch, of);
   }
   const auto target = SharedAt<uint32_t>(args + uint32_t{sizeof(ResidentBranch)} + choice * uint32_t{sizeof(uint32_t)});
+  // All lanes count, so that they need not part and come together again.
+  int64_t* const counter = branch.loop != 0 ? &self.iterations[branch.loop - 1] : nullptr;
+  const int64_t iterations = counter != nullptr && branch.again != 0 ? *counter + 1 : 1;
   __syncwarp();
   if (of.lane == 0) {
     self.epoch = epoch + 1;
-    if (branch.loop != 0) {
-      int64_t& iterations = self.iterations[branch.loop - 1];
-      iterations = branch.again != 0 ? iterations + 1 : 1;
-      if (branch.decides != 0 && branch.again != 0 && iterations % 4 == 0) LookForStop(self);
-    }
+    if (counter != nullptr) *counter = iterations;
   }
+  if (branch.decides != 0 && branch.again != 0 && iterations % 4 == 0 && of.lane == 0) LookForStop(self);
   __syncwarp();
   return target;
 }
@@ -413,12 +413,12 @@ PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunPage(uint32_t place, uint
     const uint64_t code = SharedAt<ResidentRecord>(at).code;
     if (code >= static_cast<uint64_t>(ResidentCode::kFirstFunction)) {
       at = reinterpret_cast<ResidentFunction>(code)(at, of.worker, of.lane);
-    } else if (code == static_cast<uint64_t>(ResidentCode::kEndOfPage)) {
-      return (page + 1) * kPageBytes;
     } else if (code == static_cast<uint64_t>(ResidentCode::kBranch)) {
       const uint32_t next = RunBranch(at, of);
       if (next / kPageBytes != page) return next;
       at = place + next % kPageBytes;
+    } else if (code == static_cast<uint64_t>(ResidentCode::kEndOfPage)) {
+      return (page + 1) * kPageBytes;
     } else if (code == static_cast<uint64_t>(ResidentCode::kDecide)) {
       at = RunDecision(at, of);
     } else if (code == static_cast<uint64_t>(ResidentCode::kFill)) {

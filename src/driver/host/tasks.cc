@@ -16,6 +16,10 @@ constexpr int64_t kBytesGrain = 256 << 10;  // worth waking a thread for
 constexpr int64_t kElementsGrain = 4096;
 constexpr size_t kLine = 64;  // the alignment of blocks
 
+void Fetch(const void* from, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(static_cast<const std::byte*>(from) + at);
+}
+
 class CopyTask final : public Task {
  public:
   // Several rows are split by rows, a single one by bytes.
@@ -128,6 +132,7 @@ class RangeTask final : public Task {
     range_(args_.argv(), part.first, part.end);
     return absl::OkStatus();
   }
+  void Prefetch() const override { Fetch(args_.data(), args_.size()); }
 
  private:
   const ArgBlock args_;
@@ -153,7 +158,12 @@ class RegionTask final : public Task {
   RegionTask(OpTag op_tag, std::shared_ptr<const RegionTasks> tasks) : Task(op_tag, 1), tasks_(std::move(tasks)) {}
 
   absl::Status Run(int /*chunk*/) override {
-    for (const std::unique_ptr<Task>& task : *tasks_) {
+    const RegionTasks& tasks = *tasks_;
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      // Tasks lie here and there. One that is in no cache may take longer to load than to run.
+      if (i + 2 < tasks.size()) Fetch(tasks[i + 2].get(), sizeof(RangeTask));
+      if (i + 1 < tasks.size()) tasks[i + 1]->Prefetch();
+      const std::unique_ptr<Task>& task = tasks[i];
       RunFault* const fault = task->tag.fault;
       if (fault != nullptr && fault->failed()) return absl::OkStatus();
       absl::Status status = base::CatchAll("the callable", [&] { return task->Run(0); });

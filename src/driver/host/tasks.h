@@ -34,6 +34,8 @@ class Task {
 
   // Does chunk `chunk` (0 <= `chunk` < `chunks`): each is done exactly once, in any order and concurrently.
   virtual absl::Status Run(int chunk) = 0;
+  // Begins to load what Run reads.
+  virtual void Prefetch() const {}
 
   const OpTag tag;
   const int chunks;  // at least 1
@@ -60,6 +62,7 @@ class ArgBlock {
   explicit ArgBlock(const KernelOp& op);
   bool valid() const { return valid_; }
   const std::byte* data() const { return block_.data(); }
+  size_t size() const { return block_.size(); }
   void* const* argv() const { return argv_; }
   void* PointerAt(uint32_t offset) const;
   void SetPointerAt(uint32_t offset, void* value);

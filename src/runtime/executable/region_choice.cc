@@ -20,18 +20,30 @@ using graph::PlanKind;
 
 constexpr const char* kNoSmallNode = "no small node";
 
-// Whether a ParallelFor has few elements, or a Task few threads, whatever the parameters.
-bool HasFewElements(const Model& model, const NodeDecl& node, Resident wanted) {
-  const int64_t limit = wanted == Resident::kAuto ? tuning::kMostAutoElements : tuning::kMostResidentElements;
-  if (node.is_task) return wanted == Resident::kOn || node.shape.block[0] <= limit;
+// Whether it has no more elements, whatever the parameters.
+bool HasAtMost(int64_t limit, const Model& model, const Extent& extent) {
   int64_t count = 1;
-  for (int i = 0; i < node.extent.rank; ++i) {
-    const Dim& dim = node.extent.dims[i];
+  for (int i = 0; i < extent.rank; ++i) {
+    const Dim& dim = extent.dims[i];
     const int64_t most = dim.is_constant() ? dim.value : model.params[dim.param].max;
     if (most > 0 && count > limit / most) return false;
     count *= most;
   }
   return count <= limit;
+}
+
+// Whether a ParallelFor has few elements, or a Task few threads.
+bool HasFewElements(const Model& model, const NodeDecl& node, Resident wanted) {
+  const int64_t limit = wanted == Resident::kAuto ? tuning::kMostAutoElements : tuning::kMostResidentElements;
+  if (node.is_task) return wanted == Resident::kOn || node.shape.block[0] <= limit;
+  return HasAtMost(limit, model, node.extent);
+}
+
+// Whether a Fill or a Copy has a small part of a buffer.
+bool HasSmallPart(int64_t limit, const Model& model, const NodeDecl& node) {
+  const BufferDecl& buffer = model.buffers[node.accesses[0].buffer];
+  const Box& box = node.accesses[0].box;
+  return HasAtMost(limit / static_cast<int64_t>(buffer.type.size), model, box.whole ? buffer.extent : box.size);
 }
 
 // Whether no two nodes can be at work on a device side by side.
@@ -126,10 +138,13 @@ bool RegionChoice::IsSmall(NodeId n) const {
   if (node.kind == PlanKind::kParallelFor) {
     return HasFewElements(graph_.model(), graph_.model().nodes[node.decl], wanted_);
   }
+  const int64_t limit = wanted_ == Resident::kAuto ? tuning::kMostAutoBytes : tuning::kMostResidentBytes;
+  const DeclId decl = node.copy >= 0 ? node.copy : node.decl;
+  if (decl >= 0 && HasSmallPart(limit, graph_.model(), graph_.model().nodes[decl])) return true;
   int64_t bytes = 0;
   for (const graph::Use& use : node.uses) bytes = std::max(bytes, graph_.plan().instances[use.instance].bytes);
   if (node.decl < 0) bytes = graph_.plan().instances[node.dst].bytes;
-  return bytes <= (wanted_ == Resident::kAuto ? tuning::kMostAutoBytes : tuning::kMostResidentBytes);
+  return bytes <= limit;
 }
 
 // Says why the node may not be in a region: an empty text if it may, kNoSmallNode where no user expects it to be.

@@ -58,7 +58,8 @@ struct CompileOptions {
   // The most bytes that the arenas of all slots may take on a device; 0: no limit but the device's own.
   // Executable::memory() reports what they take.
   int64_t device_bytes = 0;
-  std::shared_ptr<Trace> trace{};  // records every run: on streams, or under Mode::kGraph in graphs (trace.h)
+  std::shared_ptr<Trace> trace{};  // records every run, on streams or in graphs (trace.h)
+  bool profile = false;  // records every run for Runtime::Profile, also if RuntimeOptions::profile_spans is 0
   // Also runs the host code of every ParallelFor, and of every Kernel and Launch with a HostFallback, on copies of its
   // buffers, and fails the run if the results differ. Slow; adds nodes to the plan. Skips nodes that access a buffer
   // twice, an alias, or a buffer with Unordered accesses; the log names them. PENSTOCK_CHECK_AGAINST_HOST=1 sets this

@@ -30,8 +30,8 @@ enum class Mode : uint8_t {
   // The choice is final; Executable::Decide makes it at once. Compile makes the graphs as for kGraph but waits for
   // nothing: the first launch of each uploads it. Graphs
   // that lose are freed. Launch nodes that cannot be captured are submitted on their own; if this shows only at a
-  // launch, later runs are submitted on streams. With a trace all runs are, because timed runs make no fair comparison.
-  // The submission_report gives the reason.
+  // launch, later runs are submitted on streams. With a trace nothing is tried, because timed runs make no fair
+  // comparison: the mode that should be faster is kept. The submission_report gives the reason.
   kAuto
 };
 

@@ -10,6 +10,7 @@
 #include "penstock/item.h"
 #include "penstock/lease.h"
 #include "penstock/pipeline.h"
+#include "penstock/profile.h"
 #include "penstock/replicated_state.h"
 #include "penstock/run.h"
 #include "penstock/runtime.h"

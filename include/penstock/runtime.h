@@ -31,6 +31,7 @@
 #include "absl/status/statusor.h"
 #include "penstock/compile_options.h"
 #include "penstock/deadline.h"
+#include "penstock/device.h"
 #include "penstock/device_buffer.h"
 #include "penstock/executable.h"
 #include "penstock/export.h"
@@ -38,6 +39,7 @@
 #include "penstock/host_buffer.h"
 #include "penstock/log_level.h"
 #include "penstock/pinned_gauges.h"
+#include "penstock/profile.h"
 #include "penstock/replicated_state.h"
 #include "penstock/state.h"
 
@@ -89,18 +91,14 @@ struct RuntimeOptions {
   // Waits for each node before submitting the next, one node at a time in the whole runtime, so that a fatal device
   // error names the node that caused it. For debugging: slow. PENSTOCK_SYNC=1 sets it.
   bool synchronous = false;
+  // Records the runs of all executables for Runtime::Profile, and keeps the newest spans, at most this many, of
+  // about 200 bytes each. 0: records only those with CompileOptions::profile. PENSTOCK_PROFILE=FILE records all, and
+  // writes the profile to the file when the runtime ends.
+  int64_t profile_spans = 0;
   // Logs messages at this level and above; PENSTOCK_LOG=debug|info|warning|error|off wins.
   LogLevel log_level = LogLevel::kWarning;
   // Receives the messages; by default they go to stderr, through the library's own logger.
   std::function<void(LogLevel, std::string_view)> log{};
-};
-
-// A device of a runtime.
-struct Device {
-  std::string name;  // "cuda:0"
-  std::string description;  // "NVIDIA H200"
-  bool is_cuda = false;  // false: a host device
-  int64_t memory_bytes = 0;  // total memory, free or not
 };
 
 class PENSTOCK_EXPORT Runtime {
@@ -203,6 +201,9 @@ class PENSTOCK_EXPORT Runtime {
     if (!record.ok()) return record.status();
     return ReplicatedState<T>(*std::move(record));
   }
+
+  // What has been recorded so far (profile.h). Without anything to record it has the devices only.
+  penstock::Profile Profile() const;
 
   // Refuses new work, waits for runs in flight and ends the threads. DeadlineExceeded: some runs were still going,
   // and end as abandoned. Their work may drain later; call again to wait for it. FailedPrecondition inside a host

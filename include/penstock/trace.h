@@ -4,7 +4,7 @@
 // their own spans.
 //
 // On streams, two timing events per node are recorded on its lane, so a traced run is slower to submit; a node that had
-// nothing to do has a span of almost no length. In graphs (Mode::kGraph) a kernel of one thread after each node records
+// nothing to do has a span of almost no length. In graphs a kernel of one thread after each node records
 // the device's time, and one before each node that has no predecessor in its graph, or several. In a chain this adds
 // one kernel per node, 0.9 us on an H200. A node that had nothing to do has no span there. A node's span begins when
 // its predecessors in the graph have ended, even if the device began it later.
@@ -36,8 +36,9 @@
 
 namespace penstock {
 
-// The kind of work in a span: a copy to or from a device, a kernel, host code, or submission.
-enum class SpanKind : uint8_t { kUpload, kDownload, kKernel, kHost, kSubmit };
+// The kind of work in a span: a copy to or from a device, a kernel, host code, a launch. Only where runs are recorded
+// for a profile (profile.h) are there spans of launches, of waits for a slot, and of whole runs.
+enum class SpanKind : uint8_t { kUpload, kDownload, kKernel, kHost, kSubmit, kWait, kRun };
 
 // One interval of work.
 struct Span {
@@ -48,6 +49,10 @@ struct Span {
   double end_us = 0;  // microseconds since the trace was made
   int64_t run = -1;  // the number of the executable's launch; in a body that the host runs, of the body's run
   int device = -1;  // index in the runtime's list; -1 on the host
+  // The executable's number in the process, one for each of its devices; -1: a span of the application.
+  int64_t executable = -1;
+  int node = -1;  // the node's place in the executable's plan, or that of the first of several; -1: none
+  int slot = -1;  // of the executable; -1: none
 };
 
 class PENSTOCK_EXPORT Trace {
@@ -60,6 +65,8 @@ class PENSTOCK_EXPORT Trace {
   void Add(Span span);
   // The spans still kept, in the order they were added.
   std::vector<Span> spans() const;
+  // How many are no longer kept.
+  int64_t lost_spans() const;
   // How long a device's engine has been busy so far: the time covered by at least one span of that device and kind,
   // spans no longer kept included. Executables that share a trace count as one.
   double BusyMicros(int device, SpanKind kind) const;

@@ -35,17 +35,6 @@ std::string Micros(int64_t ns) {
   return text;
 }
 
-const char* KindName(SpanKind kind) {
-  switch (kind) {
-    case SpanKind::kUpload: return "upload";
-    case SpanKind::kDownload: return "download";
-    case SpanKind::kKernel: return "kernel";
-    case SpanKind::kHost: return "host";
-    case SpanKind::kSubmit: return "submit";
-  }
-  return "other";
-}
-
 // By track, then by begin, an outer span before the spans it contains.
 bool Before(const Event& a, const Event& b) {
   return std::tie(a.span->device, a.span->track, a.begin, b.end) <
@@ -141,6 +130,19 @@ void AppendEscaped(std::string& out, char c) {
 }
 
 }  // namespace
+
+const char* KindName(SpanKind kind) {
+  switch (kind) {
+    case SpanKind::kUpload: return "upload";
+    case SpanKind::kDownload: return "download";
+    case SpanKind::kKernel: return "kernel";
+    case SpanKind::kHost: return "host";
+    case SpanKind::kSubmit: return "submit";
+    case SpanKind::kWait: return "wait";
+    case SpanKind::kRun: return "run";
+  }
+  return "other";
+}
 
 std::string JsonString(std::string_view text) {
   std::string out = "\"";

@@ -19,6 +19,9 @@ namespace penstock::observe {
 
 std::string ChromeJson(const std::vector<Span>& spans);
 
+// "upload".
+const char* KindName(SpanKind kind);
+
 // `text` in quotes, with quotes, backslashes and control characters escaped; bytes that are not UTF-8 become U+FFFD.
 std::string JsonString(std::string_view text);
 

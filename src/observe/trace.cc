@@ -18,6 +18,7 @@ struct Trace::Impl {
   const size_t most_spans;
   mutable base::Mutex mu;
   std::deque<Span> spans ABSL_GUARDED_BY(mu);
+  int64_t lost ABSL_GUARDED_BY(mu) = 0;
   std::map<Engine, observe::IntervalUnion> busy ABSL_GUARDED_BY(mu);
 };
 
@@ -30,12 +31,19 @@ void Trace::Add(Span span) {  // NOLINT(performance-unnecessary-value-param): it
   base::MutexLock lock(impl_->mu);
   if (span.device >= 0) impl_->busy[{span.device, span.kind}].Add(span.begin_us, span.end_us);
   impl_->spans.push_back(std::move(span));
-  if (impl_->spans.size() > impl_->most_spans) impl_->spans.pop_front();
+  if (impl_->spans.size() <= impl_->most_spans) return;
+  impl_->spans.pop_front();
+  ++impl_->lost;
 }
 
 std::vector<Span> Trace::spans() const {
   base::MutexLock lock(impl_->mu);
   return {impl_->spans.begin(), impl_->spans.end()};
+}
+
+int64_t Trace::lost_spans() const {
+  base::MutexLock lock(impl_->mu);
+  return impl_->lost;
 }
 
 double Trace::BusyMicros(int device, SpanKind kind) const {

@@ -31,7 +31,13 @@ using testing::IsEmpty;
 
 Span MakeSpan(std::string name, std::string track, double begin, double end, int device = -1,
               SpanKind kind = SpanKind::kHost, int64_t run = -1) {
-  return {std::move(name), std::move(track), kind, begin, end, run, device};
+  return {.name = std::move(name),
+          .track = std::move(track),
+          .kind = kind,
+          .begin_us = begin,
+          .end_us = end,
+          .run = run,
+          .device = device};
 }
 
 TEST(Trace, AnEnginesTimeIsThatWithAtLeastOneSpan) {
@@ -56,6 +62,7 @@ TEST(Trace, KeepsTheNewestSpansAndCountsAll) {
   ASSERT_EQ(spans.size(), 2u);
   EXPECT_EQ(spans[0].name, "3");
   EXPECT_EQ(spans[1].name, "4");
+  EXPECT_EQ(trace->lost_spans(), 3);
   EXPECT_EQ(trace->BusyMicros(0, SpanKind::kUpload), 5);
 }
 

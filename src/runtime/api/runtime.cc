@@ -38,6 +38,11 @@ const std::vector<Device>& Runtime::devices() const& {
   return core_ == nullptr ? none : core_->device_set().public_devices();
 }
 
+penstock::Profile Runtime::Profile() const {
+  if (core_ == nullptr || core_->forked()) return {};
+  return core_->profile().Take(core_->device_set().public_devices());
+}
+
 absl::StatusOr<Executable> Runtime::Compile(const Graph& graph, const CompileOptions& options) {
   if (core_ == nullptr) return runtime::RuntimeCore::None();
   try {

@@ -340,15 +340,20 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> GraphCacheCore::Compile(const Mo
                                       ": there is one for each key, and they live with an executable, which a "
                                       "GraphCache may drop; use Runtime::Compile, or a State");
   }
+  CompileOptions options = options_.compile;
+  UseProfile(*runtime_, options);
   for (;;) {
-    auto core = ExecutableCore::Create(runtime_, model, options_.compile);
+    auto core = ExecutableCore::Create(runtime_, model, options);
     if (core.ok() && (*core)->graph().program().buffers.leased >= 0) {
       const auto leased = static_cast<size_t>((*core)->graph().program().buffers.leased);
       return absl::InvalidArgumentError(graph::Prefix(model, "buffer", model.buffers[leased].name) +
                                         ": declared kSlot, and a GraphCache leases no slots to fill; declare it "
                                         "kPinned, or use Executable::Acquire");
     }
-    if (core.ok()) return ExecutableCore::HandleOn(*std::move(core));
+    if (core.ok()) {
+      AddToProfile(*core);
+      return ExecutableCore::HandleOn(*std::move(core));
+    }
     const std::shared_ptr<Entry> idle = absl::IsResourceExhausted(core.status()) ? LeastRecentlyUsedIdle() : nullptr;
     if (idle == nullptr) return core.status();
     Evict(idle);

@@ -28,7 +28,8 @@ void CallHost(const CompiledGraph& graph, Slot& slot, int32_t call) {
 }
 
 // `elsewhere`: the track of a thread that is no worker's and no device's.
-void Record(const CompiledGraph& graph, int32_t node, int64_t serial, double begin, const std::string& elsewhere) {
+void Record(const CompiledGraph& graph, const Slot& slot, int32_t node, int64_t serial, double begin,
+            const std::string& elsewhere) {
   Trace* const trace = graph.trace().get();
   if (trace == nullptr) return;
   const int worker = host::WorkerPool::CurrentIndex();
@@ -36,7 +37,15 @@ void Record(const CompiledGraph& graph, int32_t node, int64_t serial, double beg
                             : base::InDeviceCode() ? "exported graphs"
                                                    : elsewhere;
   const std::string& name = graph.plan().nodes[node].name;
-  trace->Add({name, track, SpanKind::kHost, begin, trace->Now(), serial, -1});
+  trace->Add({.name = name,
+              .track = track,
+              .kind = SpanKind::kHost,
+              .begin_us = begin,
+              .end_us = trace->Now(),
+              .run = serial,
+              .executable = graph.number(),
+              .node = node,
+              .slot = slot.index});
 }
 
 }  // namespace
@@ -51,13 +60,14 @@ void RunHostStep(const CompiledGraph& graph, Slot& slot, int32_t step, int64_t s
     entry.past_caches ? memory::StreamingCopy(op) : driver::CopyOnHost(op);
   }
   if (graph.trace() == nullptr) return;
-  Record(graph, graph.plan().host_steps[step].node, serial, begin, "small copies slot " + std::to_string(slot.index));
+  Record(graph, slot, graph.plan().host_steps[step].node, serial, begin,
+         "small copies slot " + std::to_string(slot.index));
 }
 
 void RunHostcall(const CompiledGraph& graph, Slot& slot, const HostcallEntry& entry, int64_t serial) {
   const double begin = graph.trace() != nullptr ? graph.trace()->Now() : 0;
   CallHost(graph, slot, entry.call);
-  Record(graph, entry.node, serial, begin, "poller");
+  Record(graph, slot, entry.node, serial, begin, "poller");
 }
 
 void CallExportedNode(const CompiledGraph& graph, Slot& slot, const ExportedNode& node) {

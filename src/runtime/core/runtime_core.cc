@@ -33,14 +33,14 @@ struct FreedMemory {
 absl::Status CheckOptions(const RuntimeOptions& options) {
   if (options.workers < 0 || options.host_device_threads < 0 || options.host_device_memory < 0 ||
       options.pinned_bytes < 0 || options.staging.threads < 0 || options.staging.chunk_bytes < 0 ||
-      options.staging.from_bytes < 0 || options.submission_threads < -1) {
+      options.staging.from_bytes < 0 || options.profile_spans < 0 || options.submission_threads < -1) {
     return absl::InvalidArgumentError(
         "RuntimeOptions: workers = " + std::to_string(options.workers) +
         ", host_device_threads = " + std::to_string(options.host_device_threads) + ", host_device_memory = " +
         std::to_string(options.host_device_memory) + ", pinned_bytes = " + std::to_string(options.pinned_bytes) +
         ", staging.threads = " + std::to_string(options.staging.threads) +
-        ", staging.chunk_bytes = " + std::to_string(options.staging.chunk_bytes) +
-        ", staging.from_bytes = " + std::to_string(options.staging.from_bytes) +
+        ", staging.chunk_bytes = " + std::to_string(options.staging.chunk_bytes) + ", staging.from_bytes = " +
+        std::to_string(options.staging.from_bytes) + ", profile_spans = " + std::to_string(options.profile_spans) +
         ", submission_threads = " + std::to_string(options.submission_threads) +
         "; none can be negative; use 0 for the default, and -1 for that of submission threads");
   }
@@ -61,6 +61,16 @@ void LetGo(std::shared_ptr<const void>& keep_alive) {
   std::optional<base::UserCodeScope> on_ours;  // a thread of the library would wait for itself
   if (base::OnOwnThread()) on_ours.emplace();
   keep_alive.reset();
+}
+
+// Where PENSTOCK_PROFILE says, once.
+void WriteProfile(observe::ProfileRecorder& profile, Devices& devices, const base::Logger& logger) {
+  try {
+    const absl::Status written = profile.WriteFile(devices.public_devices());
+    if (!written.ok()) logger.Log(LogLevel::kError, "PENSTOCK_PROFILE: " + base::Str(written.message()));
+  } catch (const std::bad_alloc&) {
+    logger.Log(LogLevel::kError, "PENSTOCK_PROFILE: no memory to write it; set RuntimeOptions::profile_spans lower");
+  }
 }
 
 }  // namespace
@@ -100,7 +110,9 @@ absl::Status RuntimeCore::Make(const RuntimeOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(submission_.Count(options.submission_threads));
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int> polling, PollingCoresOf(options.polling_cores));
   MakeWorkers(options.workers > 0 ? options.workers : std::max(2, devices_.cores() - 1));
-  return completion_.Start(event_count_, notifies_completion(), polling);
+  PENSTOCK_RETURN_IF_ERROR(completion_.Start(event_count_, notifies_completion(), polling));
+  profile_.Start(options.profile_spans, base::Variable("PENSTOCK_PROFILE").value_or(""));
+  return absl::OkStatus();
 }
 
 // The drivers are destroyed with it, and their threads may be what drops it.
@@ -124,6 +136,7 @@ void RuntimeCore::End(std::shared_ptr<RuntimeCore> core) {
 
 void RuntimeCore::EndHere() {
   const absl::Status status = ShutdownAtLast();
+  WriteProfile(profile_, devices_, logger_);
   if (status.ok()) return;
   Log(LogLevel::kError, base::Str(status.message()));
   base::LeakOnPurpose(shared_from_this());  // its threads are still running
@@ -238,6 +251,7 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
   workers_->Shutdown();
   staging_.End();
   devices_.EndPoolThreads();
+  WriteProfile(profile_, devices_, logger_);
   joined_.store(true, std::memory_order_release);
   return absl::OkStatus();
 }

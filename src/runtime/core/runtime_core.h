@@ -19,6 +19,7 @@
 #include "src/driver/device_ref.h"
 #include "src/host/event_count.h"
 #include "src/host/worker_pool.h"
+#include "src/observe/profile_recorder.h"
 #include "src/runtime/core/admission.h"
 #include "src/runtime/core/completion_threads.h"
 #include "src/runtime/core/device_submission.h"
@@ -43,6 +44,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   // Whether every driver notifies the event count.
   bool notifies_completion() const { return devices_.notifies_completion(); }
   StateOrder& states() { return states_; }
+  observe::ProfileRecorder& profile() { return profile_; }
   host::WorkerPool& workers() { return *workers_; }
   // The group of workers near a device.
   int GroupOf(int device) const { return groups_[device]; }
@@ -101,6 +103,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   base::Logger logger_;
   host::EventCount event_count_;
   StateOrder states_;
+  observe::ProfileRecorder profile_;
   Admission admission_;
   InFlightList in_flight_;
   Devices devices_;

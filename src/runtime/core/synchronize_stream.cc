@@ -6,10 +6,12 @@
 namespace penstock::runtime {
 namespace {
 
-absl::Status Await(driver::Driver& driver, driver::Event event, driver::Stream stream, host::EventCount& event_count) {
+absl::Status Await(driver::Driver& driver, driver::Event event, driver::Stream stream, host::EventCount& event_count,
+                   AwaitBy by) {
   PENSTOCK_RETURN_IF_ERROR(driver.Record(event, stream));
   absl::StatusOr<bool> complete = false;
-  host::WaitForProgress(event_count, driver.notifies_completion(), host::TimePoint::max(), [&] {
+  const bool sleeps = by == AwaitBy::kSleeping && driver.notifies_completion();
+  host::WaitForProgress(event_count, sleeps, host::TimePoint::max(), [&] {
     complete = driver.Query(event);
     return !complete.ok() || *complete;
   });
@@ -19,10 +21,10 @@ absl::Status Await(driver::Driver& driver, driver::Event event, driver::Stream s
 }  // namespace
 
 absl::Status AwaitStream(driver::Driver& driver, driver::Event event, driver::Stream stream,
-                         host::EventCount& event_count) {
-  absl::Status awaited = Await(driver, event, stream, event_count);
+                         host::EventCount& event_count, AwaitBy by) {
+  absl::Status awaited = Await(driver, event, stream, event_count, by);
   if (awaited.ok()) return awaited;
-  const absl::Status again = Await(driver, event, stream, event_count);
+  const absl::Status again = Await(driver, event, stream, event_count, by);
   if (!again.ok()) awaited = again;
   return awaited;
 }

@@ -35,6 +35,7 @@ CompileOptions OptionsOfPart(const CompileOptions& outer, const FoldedControl& c
     return part;
   }
   part.trace = outer.trace;
+  part.profile = outer.profile;
   part.check_against_host = outer.check_against_host;
   return part;
 }

@@ -270,6 +270,7 @@ absl::StatusOr<bool> Compiler::MakeProgram(const LoadedKernels& kernels, const D
   if (modes_.mode() != Mode::kStream) {
     graphs = ScheduleGraphs();
     modes_.SetLikely(LikelyMode(plan(), *graphs));
+    if (modes_.mode() == Mode::kStream) graphs.reset();
   }
   Table<DeviceId, int> submission_threads;
   if (MayBePartitioned(modes_.mode())) submission_threads = runtime().submission().counts();

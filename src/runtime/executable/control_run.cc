@@ -50,7 +50,10 @@ void ControlRun::CountIteration() {
               .track = "loop " + std::string(control_->name.view()) + " slot " + std::to_string(outer_.index),
               .begin_us = trace->ToMicros(iteration_began_),
               .end_us = trace->Now(),
-              .run = outer_.progress.serial});
+              .run = outer_.progress.serial,
+              .executable = outer_.graph().number(),
+              .node = node_,
+              .slot = outer_.index});
 }
 
 void ControlRun::CountRun() {

@@ -14,6 +14,7 @@
 #include "src/runtime/executable/compile_controls.h"
 #include "src/runtime/executable/device_choice.h"
 #include "src/runtime/executable/internals.h"
+#include "src/runtime/executable/profile_graph.h"
 
 namespace penstock::runtime {
 namespace {
@@ -112,6 +113,7 @@ absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::
   for (const DeviceShare& share : shares) {
     CompileOptions on = options;
     on.device = share.device;
+    UseProfile(*runtime, on);
     PENSTOCK_ASSIGN_OR_RETURN(auto core, CreateExecutable(runtime, model, on));
     PENSTOCK_RETURN_IF_ERROR(CheckDeviceBytes(*core, options.device_bytes));
     members.push_back({ExecutableCore::HandleOn(std::move(core)), share});
@@ -122,6 +124,7 @@ absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::
   for (const Member& member : members) {
     if (members.size() > 1) member.core->MeasureRuns();
   }
+  for (const Member& member : members) AddToProfile(member.core);
   return std::make_shared<ExecutableSet>(std::move(members));
 }
 
@@ -163,7 +166,11 @@ absl::StatusOr<ExecutableSet::TakenSlot> ExecutableSet::TakeSlot(int only, Deadl
   };
   if (wait == Wait::kYes) {
     const WaitingLaunch waiting(waiting_);
-    host::WaitForProgress(runtime.event_count(), runtime.notifies_completion(), deadline.at(), take);
+    if (!take()) {
+      const auto since = std::chrono::steady_clock::now();
+      host::WaitForProgress(runtime.event_count(), runtime.notifies_completion(), deadline.at(), take);
+      if (taken.slot != nullptr) members_[taken.member].core->context().trace.RecordWait(*taken.slot, since);
+    }
   } else {
     take();
   }

@@ -71,9 +71,11 @@ ExecutableCore::ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model
       refuses_late_(options.refuse_late),
       pool_(context_.runtime->event_count()) {
   if (refuses_late_) durations_.Measure();
+  if (options.profile) context_.trace.UseForProfile();
 }
 
 ExecutableCore::~ExecutableCore() {
+  if (context_.trace.for_profile()) runtime().profile().End(graph().number(), profiled_);
   pool_.Clear();
   if (handles_gone_.load()) context_.runtime->memory().ReleaseEnds();
 }
@@ -164,7 +166,11 @@ absl::StatusOr<RunSlot*> ExecutableCore::AcquireSlot(Deadline deadline, Wait wai
         taken + "; wait for a run to end, use Launch or Acquire, which wait, or compile with more slots");
   }
   const WaitingLaunch waiting(waiting_);
-  host::WaitForProgress(runtime().event_count(), runtime().notifies_completion(), deadline.at(), take);
+  if (!take()) {
+    const auto since = std::chrono::steady_clock::now();
+    host::WaitForProgress(runtime().event_count(), runtime().notifies_completion(), deadline.at(), take);
+    if (slot != nullptr) context_.trace.RecordWait(*slot, since);
+  }
   if (slot != nullptr) return slot;
   PENSTOCK_RETURN_IF_ERROR(runtime().CheckOpen());
   return absl::DeadlineExceededError(taken + " and none came free before the deadline; nothing was started");
@@ -234,8 +240,11 @@ absl::StatusOr<int> ExecutableCore::Prepare(RunSlot& slot, const detail::BoundVa
 absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const detail::BoundValues& values, Deadline deadline,
                                           Kind kind) {
   slot->fault.Reset();
+  const bool profiled = context_.trace.for_profile();
   durations_.Begin(slot->launched);
   modes_.Begin(*slot);
+  if (profiled) slot->launched = std::chrono::steady_clock::now();
+  const std::chrono::steady_clock::time_point launched = slot->launched;
   const absl::StatusOr<int> stream_device = Prepare(*slot, values);
   absl::Status ready = stream_device.status();
   if (!ready.ok()) runtime().NoteFault(ready);
@@ -258,7 +267,9 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const detail::BoundValu
   Run handle = detail::Internals<Run>::Make(run);
   slot->hostcalls.Begin(serial);
   pool_.BeginRun(*slot, run);  // from now on other threads may end it
+  const int index = slot->index;
   run->Advance();
+  if (profiled) context_.trace.RecordLaunch(index, serial, launched);
   // Small copies may have been all that there was to do. Runs that wait for their turn must see that this one has
   // ended.
   const bool has_work = needs_workers && run->HasHostWorkLeft();

@@ -22,6 +22,7 @@
 #include "src/runtime/executable/late_launch.h"
 #include "src/runtime/executable/launch_binder.h"
 #include "src/runtime/executable/mode_selection.h"
+#include "src/runtime/executable/profile_graph.h"
 #include "src/runtime/executable/run_durations.h"
 #include "src/runtime/executable/run_pace.h"
 #include "src/runtime/executable/slot_pool.h"
@@ -95,7 +96,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
   LaunchBinder& binder() { return binder_; }
   const LaunchBinder& binder() const { return binder_; }
   const CompiledGraph& graph() const { return context_.graph; }
-  bool in_order() const { return context_.in_order; }
+  const RunContext& context() const { return context_; }
   const Model& model() const { return graph().model(); }
   RuntimeCore& runtime() const { return *context_.runtime; }
   const std::shared_ptr<RuntimeCore>& shared_runtime() const { return context_.runtime; }
@@ -111,6 +112,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
   SubmissionReport submission_report() const;
 
  private:
+  friend void AddToProfile(const std::shared_ptr<ExecutableCore>& core);
   ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options);
   absl::StatusOr<RunSlot*> AcquireSlot(Deadline deadline, Wait wait);
   // Does what may fail before the run begins. Returns the device of the application's stream; -1 if there is none.
@@ -127,6 +129,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
   SlotPool pool_;
   std::vector<ControlPart> parts_;
   std::atomic<int64_t> launches_{0};  // the serial of the next run
+  const ProfiledExecutable profiled_{*this};
   std::atomic<bool> handles_gone_{false};  // set after ReleaseCount::Begin
 };
 

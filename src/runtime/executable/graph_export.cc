@@ -42,7 +42,7 @@ absl::Status CheckExports(const ExecutableCore& core) {
         graph::Prefix(model, "buffer", model.buffers[program.buffers.leased].name) +
         ": declared kSlot, but an exported graph has no slot that could be filled; bind memory instead");
   }
-  if (core.in_order()) {
+  if (core.context().in_order) {
     return absl::FailedPreconditionError(
         core.Label() +
         ": not exported, since runs in order (CompileOptions::in_order) share the memory that the graph would use; "

@@ -30,15 +30,19 @@ void ModeSelection::Choose(Mode wanted) {
   if (std::any_of(lanes.begin(), lanes.end(), elsewhere)) {
     notes().push_back("no graphs: the plan is on several devices, and a graph stays on one");
   }
-  if (context_.graph.trace() != nullptr && wanted == Mode::kAuto) {
-    notes().push_back(
-        "no graphs: runs with a trace are too slow to compare; with Mode::kGraph it shows the nodes of replays");
-  }
   if (context_.runtime->synchronous()) {
     notes().push_back("no graphs: RuntimeOptions::synchronous, or PENSTOCK_SYNC, has each node waited for");
   }
   if (lanes.empty() && wanted == Mode::kAuto) notes().push_back("no graphs: nothing runs on a device");
   if (notes().size() == notes_before) report_.mode = wanted;
+}
+
+// Without a trial nothing but streams is needed if they should be faster. Graphs that should be may be refused yet.
+void ModeSelection::SetLikely(Mode mode) {
+  likely_ = mode;
+  if (context_.graph.trace() == nullptr || report_.mode != Mode::kAuto) return;
+  notes().push_back("no mode is tried, since runs with a trace are too slow to compare: this one should be faster");
+  if (mode == Mode::kStream) report_.mode = Mode::kStream;
 }
 
 void ModeSelection::FallBackToStreams(const absl::Status& why) {
@@ -48,6 +52,7 @@ void ModeSelection::FallBackToStreams(const absl::Status& why) {
 
 void ModeSelection::Start(const std::vector<std::unique_ptr<RunSlot>>& slots) {
   if (mode() == Mode::kAuto) trial_ = std::make_unique<ModeTrial>(likely_, static_cast<int>(slots.size()));
+  if (trial_ != nullptr && context_.graph.trace() != nullptr) trial_->Decide();
   for (const auto& slot : slots) {
     slot->Use(mode() == Mode::kAuto ? likely_ : mode());
     if (mode() == Mode::kGraph && slot->replay != nullptr) slot->replay->OnlyGraphs();

@@ -35,7 +35,7 @@ class ModeSelection {
   // Graphs could not be made.
   void FallBackToStreams(const absl::Status& why);
   // The mode that Mode::kAuto begins with.
-  void SetLikely(Mode mode) { likely_ = mode; }
+  void SetLikely(Mode mode);
   // All slots are made: sets each to submit in the mode, or under Mode::kAuto as the trial decides.
   void Start(const std::vector<std::unique_ptr<RunSlot>>& slots);
 

@@ -1,5 +1,7 @@
 #include "src/runtime/program/compiled_graph.h"
 
+#include <atomic>
+
 #include "graph/common/message.h"
 #include "src/base/status.h"
 
@@ -16,12 +18,18 @@ const Name& NameOf(const Model& model, const graph::Plan& plan, const PlanNode& 
   return model.buffers[plan.instances[node.src].buffer].name;
 }
 
+int64_t NextNumber() {
+  static std::atomic<int64_t> next{0};  // executables of all threads count here
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 CompiledGraph::CompiledGraph(std::shared_ptr<const Model> model, const std::vector<driver::DeviceRef>& devices,
                              int32_t default_device, std::shared_ptr<Trace> trace, host::EventCount& event_count)
     : devices_(devices),
       trace_(std::move(trace)),
+      number_(NextNumber()),
       event_count_(event_count),
       model_(std::move(model)),
       home_(default_device) {}

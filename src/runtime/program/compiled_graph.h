@@ -41,6 +41,7 @@ class CompiledGraph {
   const graph::Plan& plan() const { return plan_; }
   const Program& program() const { return program_; }
   const std::shared_ptr<Trace>& trace() const { return trace_; }  // null if runs are not recorded
+  int64_t number() const { return number_; }  // of the executable, in the process
 
   const std::vector<driver::DeviceRef>& devices() const { return devices_; }
   const driver::DeviceRef& device(int32_t device) const { return devices_[device]; }
@@ -70,6 +71,7 @@ class CompiledGraph {
 
   const std::vector<driver::DeviceRef>& devices_;
   const std::shared_ptr<Trace> trace_;
+  const int64_t number_;
   host::EventCount& event_count_;
   std::shared_ptr<const Model> model_;
   graph::Plan plan_;

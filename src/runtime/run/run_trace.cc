@@ -1,5 +1,7 @@
 #include "src/runtime/run/run_trace.h"
 
+#include <utility>
+
 #include "penstock/status_macros.h"
 #include "src/driver/current_device.h"
 #include "src/runtime/core/synchronize_stream.h"
@@ -57,8 +59,15 @@ void RunTrace::RecordStagedCopy(const RunSlot& slot, int32_t step, int64_t seria
   if (graph_.trace() == nullptr) return;
   const PlanNode& node = graph_.plan().nodes[graph_.plan().host_steps[step].node];
   const int32_t ring = graph_.program().hosts[step].ring;
-  graph_.trace()->Add({node.name, "staging slot " + std::to_string(slot.index), SpanKindOf(node.kind),
-                       slot.staged_begin[ring], graph_.trace()->Now(), serial, -1});
+  graph_.trace()->Add({.name = node.name,
+                       .track = "staging slot " + std::to_string(slot.index),
+                       .kind = SpanKindOf(node.kind),
+                       .begin_us = slot.staged_begin[ring],
+                       .end_us = graph_.trace()->Now(),
+                       .run = serial,
+                       .executable = graph_.number(),
+                       .node = graph_.plan().host_steps[step].node,
+                       .slot = slot.index});
 }
 
 absl::Status RunTrace::SetBase(RunSlot& slot) {
@@ -90,7 +99,8 @@ absl::Status RunTrace::ReadClocks(Base& base, DeviceId device, driver::Stream st
     timestamp.Make(code, at, {&slot.fault, -1});
     PENSTOCK_RETURN_IF_ERROR(driver.Launch(stream, timestamp.op));
   }
-  PENSTOCK_RETURN_IF_ERROR(AwaitStream(driver, base.event, stream, slot.options().runtime.event_count()));
+  PENSTOCK_RETURN_IF_ERROR(
+      AwaitStream(driver, base.event, stream, slot.options().runtime.event_count(), AwaitBy::kPolling));
   base.micros = graph_.trace()->Now();
   if (at != nullptr) base.nanos = timestamp.time();
   return absl::OkStatus();
@@ -98,6 +108,7 @@ absl::Status RunTrace::ReadClocks(Base& base, DeviceId device, driver::Stream st
 
 void RunTrace::Record(RunSlot& slot) const {
   if (graph_.trace() == nullptr) return;
+  if (for_profile_) RecordRun(slot);
   // Only what this run submitted: the events of later commands hold the times of an earlier run, or none.
   const std::vector<bool> submitted = slot.WasSubmitted();
   for (int32_t c = 0; c < slot.schedule->epilogue_begin; ++c) {
@@ -142,9 +153,11 @@ void RunTrace::RecordRegion(RunSlot& slot, RegionId region) const {
     const PlanNode& of = graph_.plan().nodes[nodes[i].node];
     const int32_t worker = timestamps.WorkerOf(i);
     const std::string track = worker < 0 ? "" : " resident worker " + std::to_string(worker);
-    graph_.trace()->Add({of.name, TrackOf(slot, nodes[0].node) + track, SpanKindOf(of.kind),
-                         MicrosOf(times.begin, of.device), MicrosOf(times.end, of.device), slot.progress.serial,
-                         of.device});
+    Span span = SpanOf(slot, of.name, TrackOf(slot, nodes[0].node) + track, SpanKindOf(of.kind),
+                       MicrosOf(times.begin, of.device), MicrosOf(times.end, of.device));
+    span.device = of.device;
+    span.node = nodes[i].node;
+    graph_.trace()->Add(std::move(span));
   }
   timestamps.Forget();
 }
@@ -163,8 +176,11 @@ void RunTrace::RecordIterations(const RunSlot& slot) const {
     const NodeId node = construct->node();
     const DeviceId device = graph_.plan().nodes[node].device;
     construct->TakeIterations([&](std::string_view loop, const GraphConstruct::Iterations& times) {
-      graph_.trace()->Add({IterationName(loop, times.first, times.count), TrackOf(slot, node), SpanKind::kKernel,
-                           MicrosOf(times.begin, device), MicrosOf(times.end, device), slot.progress.serial, device});
+      Span span = SpanOf(slot, IterationName(loop, times.first, times.count), TrackOf(slot, node), SpanKind::kKernel,
+                         MicrosOf(times.begin, device), MicrosOf(times.end, device));
+      span.device = device;
+      span.node = node;
+      graph_.trace()->Add(std::move(span));
     });
   }
 }
@@ -183,8 +199,49 @@ std::string RunTrace::TrackOf(const RunSlot& slot, NodeId node) const {
 void RunTrace::RecordNode(const RunSlot& slot, int32_t node, const std::string& others, double begin,
                           double end) const {
   const PlanNode& of = graph_.plan().nodes[node];
-  graph_.trace()->Add(
-      {of.name + others, TrackOf(slot, node), SpanKindOf(of.kind), begin, end, slot.progress.serial, of.device});
+  Span span = SpanOf(slot, of.name + others, TrackOf(slot, node), SpanKindOf(of.kind), begin, end);
+  span.device = of.device;
+  span.node = node;
+  graph_.trace()->Add(std::move(span));
+}
+
+Span RunTrace::SpanOf(const RunSlot& slot, std::string name, std::string track, SpanKind kind, double begin,
+                      double end) const {
+  return {.name = std::move(name),
+          .track = std::move(track),
+          .kind = kind,
+          .begin_us = begin,
+          .end_us = end,
+          .run = slot.progress.serial,
+          .executable = graph_.number(),
+          .slot = slot.index};
+}
+
+// The run has no number yet.
+void RunTrace::RecordWait(const RunSlot& slot, std::chrono::steady_clock::time_point since) const {
+  if (!for_profile_) return;
+  Trace& trace = *graph_.trace();
+  Span span =
+      SpanOf(slot, "a slot of " + graph_.plan().graph, "launches", SpanKind::kWait, trace.ToMicros(since), trace.Now());
+  span.run = -1;
+  trace.Add(std::move(span));
+}
+
+// Another run may have the slot already.
+void RunTrace::RecordLaunch(int slot, int64_t serial, std::chrono::steady_clock::time_point launched) const {
+  graph_.trace()->Add({.name = "launch " + graph_.plan().graph,
+                       .track = "launches",
+                       .kind = SpanKind::kSubmit,
+                       .begin_us = graph_.trace()->ToMicros(launched),
+                       .end_us = graph_.trace()->Now(),
+                       .run = serial,
+                       .executable = graph_.number(),
+                       .slot = slot});
+}
+
+void RunTrace::RecordRun(const RunSlot& slot) const {
+  graph_.trace()->Add(SpanOf(slot, "run of " + graph_.plan().graph, "runs slot " + std::to_string(slot.index),
+                             SpanKind::kRun, graph_.trace()->ToMicros(slot.launched), graph_.trace()->Now()));
 }
 
 }  // namespace penstock::runtime

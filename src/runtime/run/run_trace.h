@@ -5,6 +5,7 @@
 // Errors:    a span whose times cannot be read is left out, which is better than failing the run.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,8 +31,16 @@ class RunTrace {
 
   // Reads the clocks of the devices, before the first run, on the streams of a slot. The error is the time of one poll.
   absl::Status SetBase(RunSlot& slot);
-  // Adds the spans of all nodes that the slot's run has submitted, once it has drained.
+  // Adds the spans of all nodes that the slot's run has submitted, once it has drained; and one of the run, which was
+  // launched at RunSlot::launched, for a profile.
   void Record(RunSlot& slot) const;
+  // For a profile, whole runs are recorded too. Called before the first run.
+  void UseForProfile() { for_profile_ = true; }
+  bool for_profile() const { return for_profile_; }
+  // A launch has waited for the slot. Does nothing without a profile.
+  void RecordWait(const RunSlot& slot, std::chrono::steady_clock::time_point since) const;
+  // Launch has submitted what could be.
+  void RecordLaunch(int slot, int64_t serial, std::chrono::steady_clock::time_point launched) const;
   // Called before and after a copy by the staging ring.
   void BeginStagedCopy(RunSlot& slot, int32_t ring) const;
   void RecordStagedCopy(const RunSlot& slot, int32_t step, int64_t serial) const;
@@ -45,6 +54,7 @@ class RunTrace {
   };
 
   absl::Status ReadClocks(Base& base, DeviceId device, driver::Stream stream, RunSlot& slot);
+  void RecordRun(const RunSlot& slot) const;
   void RecordGraphs(RunSlot& slot) const;
   void RecordRegion(RunSlot& slot, RegionId region) const;
   void RecordIterations(const RunSlot& slot) const;
@@ -54,7 +64,10 @@ class RunTrace {
   // `others`: what the name says of the nodes that the span stands for, too.
   void RecordNode(const RunSlot& slot, int32_t node, const std::string& others, double begin, double end) const;
 
+  Span SpanOf(const RunSlot& slot, std::string name, std::string track, SpanKind kind, double begin, double end) const;
+
   const CompiledGraph& graph_;
+  bool for_profile_ = false;
   std::vector<Base> base_;  // one for each device
   memory::PinnedBlock stamp_;  // a device writes its time here
 };

@@ -52,19 +52,20 @@ absl::Status SlotQueues::Make(const SlotDevices& devices, SyncEvents sync) {
   return graph.trace() == nullptr ? absl::OkStatus() : MakeTiming();
 }
 
-// Makes events for nodes that are submitted individually: a program with a trace submits only one of its schedules.
+// Makes events for nodes that are submitted individually by either schedule: runs may leave graphs for streams.
 absl::Status SlotQueues::MakeTiming() {
   const Table<NodeId, graph::PlanNode>& nodes = graph.plan().nodes;
   begin_timing.resize(nodes.size());
   end_timing.resize(nodes.size());
   const Program& program = graph.program();
-  const Schedule& submitted = program.graphs.commands.empty() ? program.stream : program.graphs;
-  for (const ExecCommand& command : submitted.commands) {
-    if (command.node < 0) continue;
-    const NodeId n = command.node;
-    const driver::DeviceRef& d = graph.device(nodes[n].device);
-    PENSTOCK_ASSIGN_OR_RETURN(begin_timing[n], d.driver->CreateEvent(d.local, true));
-    PENSTOCK_ASSIGN_OR_RETURN(end_timing[n], d.driver->CreateEvent(d.local, true));
+  for (const Schedule* const schedule : {&program.stream, &program.graphs}) {
+    for (const ExecCommand& command : schedule->commands) {
+      const NodeId n = command.node;
+      if (n < 0 || begin_timing[n]) continue;
+      const driver::DeviceRef& d = graph.device(nodes[n].device);
+      PENSTOCK_ASSIGN_OR_RETURN(begin_timing[n], d.driver->CreateEvent(d.local, true));
+      PENSTOCK_ASSIGN_OR_RETURN(end_timing[n], d.driver->CreateEvent(d.local, true));
+    }
   }
   return absl::OkStatus();
 }

@@ -1,0 +1,169 @@
+// The JSON of a profile, and the file that it is written to.
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "penstock/profile.h"
+#include "src/base/file.h"
+#include "src/observe/chrome_json.h"
+#include "src/observe/json_writer.h"
+
+namespace penstock {
+namespace {
+
+using observe::JsonWriter;
+
+// Texts that many spans share, each once.
+class Texts {
+ public:
+  size_t Of(std::string_view text) {
+    const auto [at, is_new] = places_.try_emplace(text, texts_.size());
+    if (is_new) texts_.push_back(text);
+    return at->second;
+  }
+  const std::vector<std::string_view>& all() const { return texts_; }
+
+ private:
+  std::map<std::string_view, size_t> places_;
+  std::vector<std::string_view> texts_;
+};
+
+const char* NameOf(Mode mode) {
+  switch (mode) {
+    case Mode::kStream: return "stream";
+    case Mode::kGraph: return "graph";
+    case Mode::kAuto: break;
+  }
+  return "auto";
+}
+
+template <class T, class F>
+void WriteArray(JsonWriter& to, std::string_view name, const T& all, F write) {
+  to.Key(name);
+  to.Open('[');
+  for (const auto& one : all) write(one);
+  to.Close(']');
+}
+
+void Write(JsonWriter& to, const Device& device) {
+  to.Open('{');
+  to.Member("name", device.name);
+  to.Member("description", device.description);
+  to.Member("is_cuda", device.is_cuda);
+  to.Member("memory_bytes", device.memory_bytes);
+  to.Close('}');
+}
+
+void Write(JsonWriter& to, const SubmissionReport& report) {
+  to.Open('{');
+  to.Member("mode", NameOf(report.mode));
+  to.Member("stream_us", report.stream_us);
+  to.Member("graph_us", report.graph_us);
+  WriteArray(to, "notes", report.notes, [&](const std::string& note) { to.Value(note); });
+  for (const auto& [name, count] :
+       {std::pair("graphs", report.graphs), std::pair("graph_nodes", report.graph_nodes),
+        std::pair("regions", report.regions), std::pair("region_nodes", report.region_nodes),
+        std::pair("graph_launches", report.graph_launches), std::pair("nodes_set", report.nodes_set),
+        std::pair("nodes_switched", report.nodes_switched), std::pair("captures", report.captures),
+        std::pair("refreshes", report.refreshes)}) {
+    to.Member(name, count);
+  }
+  WriteArray(to, "loops", report.loops, [&](const SubmissionReport::Loop& loop) {
+    to.Open('{');
+    to.Member("name", loop.name);
+    to.Member("iterations", loop.iterations);
+    to.Member("iteration_us", loop.iteration_us);
+    to.Close('}');
+  });
+  to.Member("instantiating_us", report.instantiating_us);
+  to.Member("capturing_us", report.capturing_us);
+  to.Close('}');
+}
+
+void Write(JsonWriter& to, const Profile::Node& node) {
+  to.Line();
+  to.Open('{');
+  to.Member("name", node.name);
+  to.Member("kind", node.kind);
+  to.Member("where", node.where);
+  to.Member("device", node.device);
+  to.Member("lane", node.lane);
+  WriteArray(to, "after", node.after, [&](int other) { to.Value(other); });
+  to.Member("read_bytes", node.read_bytes);
+  to.Member("written_bytes", node.written_bytes);
+  to.Close('}');
+}
+
+void Write(JsonWriter& to, const Profile::Graph& graph) {
+  to.Line();
+  to.Open('{');
+  to.Member("executable", graph.executable);
+  to.Member("name", graph.name);
+  to.Member("slots", graph.slots);
+  to.Member("slot_device_bytes", graph.slot_device_bytes);
+  to.Member("slot_pinned_bytes", graph.slot_pinned_bytes);
+  to.Member("launches", graph.launches);
+  WriteArray(to, "lanes", graph.lanes, [&](const Profile::Lane& lane) {
+    to.Open('{');
+    to.Member("device", lane.device);
+    to.Member("kind", lane.kind);
+    to.Close('}');
+  });
+  WriteArray(to, "nodes", graph.nodes, [&](const Profile::Node& node) { Write(to, node); });
+  to.Key("report");
+  Write(to, graph.report);
+  to.Close('}');
+}
+
+void Write(JsonWriter& to, const Span& span, Texts& texts) {
+  to.Line();
+  to.Open('[');
+  to.Value(span.executable);
+  to.Value(span.run);
+  to.Value(span.node);
+  to.Value(span.slot);
+  to.Value(span.device);
+  to.Value(observe::KindName(span.kind));
+  to.Value(span.begin_us);
+  to.Value(span.end_us);
+  to.Value(texts.Of(span.name));
+  to.Value(texts.Of(span.track));
+  to.Close(']');
+}
+
+constexpr std::array<const char*, 10> kColumns = {"executable", "run",      "node",   "slot", "device",
+                                                  "kind",       "begin_us", "end_us", "name", "track"};
+
+}  // namespace
+
+std::string Profile::Json() const {
+  JsonWriter to;
+  to.Open('{');
+  to.Member("format", "penstock profile");
+  to.Member("version", kVersion);
+  to.Member("length_us", length_us);
+  to.Member("lost_spans", lost_spans);
+  to.Member("lost_graphs", lost_graphs);
+  to.Line();
+  WriteArray(to, "devices", devices, [&](const Device& device) { ::penstock::Write(to, device); });
+  to.Line();
+  WriteArray(to, "graphs", graphs, [&](const Graph& graph) { ::penstock::Write(to, graph); });
+  to.Line();
+  WriteArray(to, "columns", kColumns, [&](const char* column) { to.Value(column); });
+  Texts texts;
+  to.Line();
+  WriteArray(to, "spans", spans, [&](const Span& span) { ::penstock::Write(to, span, texts); });
+  to.Line();
+  WriteArray(to, "texts", texts.all(), [&](std::string_view text) { to.Value(text); });
+  to.Close('}');
+  to.Line();
+  return std::move(to).Finish();
+}
+
+std::string Profile::ChromeJson() const { return observe::ChromeJson(spans); }
+
+absl::Status Profile::Write(const std::string& path) const { return base::WriteFile("profile", path, Json()); }
+
+}  // namespace penstock

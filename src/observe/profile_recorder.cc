@@ -11,7 +11,7 @@ namespace penstock::observe {
 namespace {
 
 // A profile for each runtime of the process: the second is "app.profile.2".
-std::string Numbered(std::string path) {
+std::string Numbered(const std::string& path) {
   static base::Mutex mu;  // of `taken`
   static auto& taken = *new std::map<std::string, int>;
   base::MutexLock lock(mu);
@@ -33,11 +33,11 @@ void AddSpans(const Trace& from, const std::set<int64_t>& graphs, const Trace& t
 
 }  // namespace
 
-void ProfileRecorder::Start(int64_t most_spans, std::string path) {
+void ProfileRecorder::Start(int64_t most_spans, const std::string& path) {
   records_all_ = most_spans > 0 || !path.empty();
   if (most_spans > 0) trace_ = Trace::Create(static_cast<size_t>(most_spans));
   base::MutexLock lock(mu_);
-  if (!path.empty()) path_ = Numbered(std::move(path));
+  if (!path.empty()) path_ = Numbered(path);
 }
 
 void ProfileRecorder::Add(Profile::Graph graph, std::weak_ptr<const ProfiledGraph> source,

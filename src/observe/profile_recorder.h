@@ -36,7 +36,7 @@ class ProfileRecorder {
   explicit ProfileRecorder(size_t most_nodes = 1'000'000) : most_nodes_(most_nodes) {}
 
   // Records all executables if `most_spans` is not 0. `path`: where WriteFile writes; empty: nowhere.
-  void Start(int64_t most_spans, std::string path);
+  void Start(int64_t most_spans, const std::string& path);
   bool records_all() const { return records_all_; }
   // For executables without a trace of their own.
   const std::shared_ptr<Trace>& trace() const { return trace_; }

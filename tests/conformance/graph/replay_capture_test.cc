@@ -2,10 +2,13 @@
 // fails.
 #include <algorithm>
 #include <atomic>
+#include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "penstock/trace.h"
 #include "tests/conformance/graph/replay_fixture.h"
 #include "tests/support/kernels.h"
 #if defined(__CUDACC__)
@@ -235,23 +238,32 @@ TEST_P(ReplayCapture, OneThatIsBrokenByALaunchIsItsStatusInGraphModeAndTheEndOfG
     ASSERT_OK(again->Wait());
     EXPECT_EQ(memory[0], 14);
   }
+  // With a trace graphs are decided on before the first run.
   const ModeScope mode("auto");
-  Executable exec = Compiled(s.graph);
-  Bindings io = exec.bindings();
-  io.Set(s.x, memory);
-  for (int run = 0; run < 60; ++run) {
-    const int64_t launched = exec.submission_report().graph_launches;
-    const int32_t times = launched == 2 ? 1 : 2 + run % 2;
-    if (launched == 2 && exec.submission_report().mode == Mode::kAuto) fail();
-    std::fill(memory.begin(), memory.end(), run);
-    absl::StatusOr<penstock::Run> started = exec.Launch(io.Set(s.times, times));
-    ASSERT_OK(started.status());
-    ASSERT_OK(started->Wait());
-    ASSERT_EQ(memory[kN - 1], run + 2 + 4 * times) << "run " << run;
+  for (const auto& trace : {std::shared_ptr<Trace>(), Trace::Create()}) {
+    Executable exec = Compiled(s.graph, {.slots = 1, .trace = trace});
+    Bindings io = exec.bindings();
+    io.Set(s.x, memory);
+    for (int run = 0; run < 60; ++run) {
+      const int64_t launched = exec.submission_report().graph_launches;
+      const int32_t times = launched == 2 ? 1 : 2 + run % 2;
+      if (launched == 2 && exec.submission_report().mode != Mode::kStream) fail();
+      std::fill(memory.begin(), memory.end(), run);
+      absl::StatusOr<penstock::Run> started = exec.Launch(io.Set(s.times, times));
+      ASSERT_OK(started.status());
+      ASSERT_OK(started->Wait());
+      ASSERT_EQ(memory[kN - 1], run + 2 + 4 * times) << "run " << run;
+    }
+    EXPECT_EQ(exec.submission_report().mode, Mode::kStream) << exec.submission_report().Text();
+    EXPECT_EQ(exec.submission_report().graph_launches, 2);
+    EXPECT_TRUE(Says(exec, "no graphs any more: graph 'sandwich' node 'theirs'")) << exec.submission_report().Text();
+    if (trace == nullptr) continue;
+    std::set<int64_t> traced;
+    for (const Span& span : trace->spans()) {
+      if (span.name == "theirs") traced.insert(span.run);
+    }
+    EXPECT_EQ(traced.size(), 60u);
   }
-  EXPECT_EQ(exec.submission_report().mode, Mode::kStream) << exec.submission_report().Text();
-  EXPECT_EQ(exec.submission_report().graph_launches, 2);
-  EXPECT_TRUE(Says(exec, "no graphs any more: graph 'sandwich' node 'theirs'")) << exec.submission_report().Text();
 }
 
 // As a library has it: memory to work in, which it allocates, clears and waits for.

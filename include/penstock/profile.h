@@ -40,7 +40,7 @@ struct PENSTOCK_EXPORT Profile {
   };
   // A node of a plan: one that was declared, or one that the planner added.
   struct Node {
-    std::string name;
+    std::string name;  // as declared, or "upload x"
     std::string kind;  // as in Executable::PlanText: "upload", "parallel for", "host"
     std::string where;  // the source line that declared it, "saxpy.cu:30"; empty if the planner added it
     int device = -1;  // index in `devices`; -1 on the host
@@ -51,16 +51,16 @@ struct PENSTOCK_EXPORT Profile {
   // An executable on one of its devices, or a condition or body of a construct that the host drives.
   struct Graph {
     int64_t executable = -1;  // as in Span::executable
-    std::string name;
-    int slots = 0;
+    std::string name;  // of the graph
+    int slots = 0;  // on this device
     int64_t slot_device_bytes = 0, slot_pinned_bytes = 0;  // of the memory of one slot
-    std::vector<Lane> lanes;
+    std::vector<Lane> lanes;  // Node::lane is a place here
     std::vector<Node> nodes;  // Span::node is a place here
-    int64_t launches = 0;
+    int64_t launches = 0;  // so far
     SubmissionReport report;  // how it was submitted so far
   };
 
-  std::vector<Device> devices;
+  std::vector<Device> devices;  // Span::device is a place here
   std::vector<Graph> graphs;  // in the order in which they were compiled
   // Of these graphs, and the application's own, in microseconds since the runtime was made; of each trace in the order
   // in which they were added.

@@ -18,7 +18,9 @@ std::optional<Step> StepOf(const penstock::Span& span) {
       if (span.name == kDecodeSpan) return Step::kDecode;
       if (span.name == kEncodeSpan) return Step::kEncode;
       return std::nullopt;
-    case penstock::SpanKind::kSubmit: return std::nullopt;
+    case penstock::SpanKind::kSubmit:
+    case penstock::SpanKind::kWait:
+    case penstock::SpanKind::kRun: return std::nullopt;
   }
   return std::nullopt;
 }

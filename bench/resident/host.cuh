@@ -36,7 +36,7 @@ inline Sample PlainLoop(const TaskList& list, uint32_t* w) {
   return {total, total};
 }
 
-// Against the plain loop alone: a graph of so many tasks and its end would disturb whatever runs behind it.
+// Each way has a trial of its own with the loop, since a graph of so many tasks disturbs what runs after it.
 inline void MeasureOnHostOf(const Context& context, const TaskList& list, const Regions& regions, Report& report) {
   Trial trial(context, list);
   trial.Add(Kind::kRaw, "a plain loop",

@@ -34,7 +34,7 @@ class ModeSelection {
   std::vector<std::string>& notes() { return report_.notes; }
   // Graphs could not be made.
   void FallBackToStreams(const absl::Status& why);
-  // The mode that Mode::kAuto begins with.
+  // The mode that Mode::kAuto begins with, and with a trace keeps.
   void SetLikely(Mode mode);
   // All slots are made: sets each to submit in the mode, or under Mode::kAuto as the trial decides.
   void Start(const std::vector<std::unique_ptr<RunSlot>>& slots);

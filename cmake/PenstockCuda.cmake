@@ -1,9 +1,9 @@
 # Decides whether the CUDA driver is built, and with what.
 #
-# Sets PENSTOCK_HAS_CUDA and, where it is on, PENSTOCK_NVCC, PENSTOCK_CUDA_INCLUDE_DIRS, PENSTOCK_BIN2C,
+# Sets PENSTOCK_HAS_CUDA and, where it is on, PENSTOCK_HAS_NVTX (the toolkit has nvtx3/), PENSTOCK_NVCC, PENSTOCK_CUDA_INCLUDE_DIRS, PENSTOCK_BIN2C,
 # PENSTOCK_CUDART_STATIC, PENSTOCK_CUDA_ARCHITECTURES and the target penstock::cudart_static. The library itself needs
-# nvcc only as a tool, for its embedded kernels; the language CUDA is enabled only when tests, examples or benchmarks
-# are compiled with it (PENSTOCK_CUDA_PROGRAMS).
+# nvcc only as a tool, for its embedded kernels; the language CUDA is enabled only when tests, examples, benchmarks or
+# the command are compiled with it (PENSTOCK_CUDA_PROGRAMS).
 set(PENSTOCK_HAS_CUDA OFF)
 set(PENSTOCK_CUDA_PROGRAMS OFF)
 set(penstock_cuda_least 13.0)
@@ -84,6 +84,13 @@ if(NOT PENSTOCK_CUDA STREQUAL "OFF")
   endif()
 endif()
 
+set(PENSTOCK_HAS_NVTX OFF)
+foreach(folder IN LISTS PENSTOCK_CUDA_INCLUDE_DIRS)
+  if(PENSTOCK_HAS_CUDA AND EXISTS ${folder}/nvtx3/nvToolsExtCudaRt.h)
+    set(PENSTOCK_HAS_NVTX ON)
+  endif()
+endforeach()
+
 if(PENSTOCK_HAS_CUDA)
   # The user's architectures, else Hopper's machine code plus its PTX for later devices.
   penstock_named_architectures(PENSTOCK_CUDA_ARCHITECTURES)
@@ -97,7 +104,8 @@ if(PENSTOCK_HAS_CUDA)
     IMPORTED_LOCATION ${PENSTOCK_CUDART_STATIC}
     INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS};rt")
 
-  if(PENSTOCK_BUILD_CUDA_PROGRAMS AND (PENSTOCK_BUILD_TESTS OR PENSTOCK_BUILD_EXAMPLES OR PENSTOCK_BUILD_BENCH))
+  if(PENSTOCK_BUILD_CUDA_PROGRAMS AND (PENSTOCK_BUILD_TESTS OR PENSTOCK_BUILD_EXAMPLES OR PENSTOCK_BUILD_BENCH OR
+                                      PENSTOCK_BUILD_COMMAND))
     set(PENSTOCK_CUDA_PROGRAMS ON)
     if(NOT CMAKE_CUDA_COMPILER)
       set(CMAKE_CUDA_COMPILER ${PENSTOCK_NVCC})

@@ -1,5 +1,6 @@
 // MakePlan: the passes in order, and their mistakes in one Status.
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -7,6 +8,7 @@
 
 #include "graph/common/message.h"
 #include "graph/passes/passes.h"
+#include "penstock/status_macros.h"
 
 namespace penstock::graph {
 namespace {
@@ -78,10 +80,12 @@ absl::Status CheckGraph(const Model& model, const PlanOptions& options) {
   return ToStatus(model, draft.findings.mistakes);
 }
 
-absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
+absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options, const BeforePass& before_pass) {
   Draft draft(model, options);
   draft.findings.mistakes = model.mistakes;
+  int done = 0;
   for (const Pass& pass : kPasses) {
+    if (before_pass) PENSTOCK_RETURN_IF_ERROR(before_pass(done++, static_cast<int>(std::size(kPasses))));
     pass.run(draft);
     if (!pass.ends_with_mistakes) continue;
     if (absl::Status status = ToStatus(model, draft.findings.mistakes); !status.ok()) return status;

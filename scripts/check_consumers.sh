@@ -111,6 +111,7 @@ without_developer_packages=(-DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON -DCMAKE_DISAB
 quietly "$work/install.log" cmake --install "$static_build" --prefix "$work/first"
 mv "$work/first" "$work/static"
 package_is_modest "$work/static"
+"$work/static/bin/penstock" version
 consume find_package -DCMAKE_PREFIX_PATH="$work/static" "${without_developer_packages[@]}"
 check_pkg_config static
 if find_nvcc; then

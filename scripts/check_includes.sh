@@ -20,14 +20,17 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
     else if (path ~ /^graph\/plan\//)      { own = graph "(common|plan)/";                         rule = "graph/plan includes graph/common, src/base and include/" }
     else if (path ~ /^graph\/conflicts\//) { own = graph "(common|plan|conflicts)/";               rule = "graph/conflicts includes graph/common, graph/plan, src/base and include/" }
     else if (path ~ /^graph\/control\//)   { own = graph "(common|control)/";                         rule = "graph/control includes graph/common, src/base and include/" }
+    else if (path ~ /^graph\/simulate\//) { own = graph "(common|plan|simulate)/";                  rule = "graph/simulate includes graph/common, graph/plan, src/base and include/" }
     else if (path ~ /^graph\/(declare|passes)\//) { split(path, part, "/"); own = graph "(common|plan|conflicts|" part[2] ")/"; rule = "graph/" part[2] " includes graph/common, graph/plan, graph/conflicts, src/base and include/" }
     else if (path ~ /^graph\/(checks|memory)\//)  { split(path, part, "/"); own = graph "(common|plan|conflicts|passes|" part[2] ")/"; rule = "graph/" part[2] " includes graph/common, graph/plan, graph/conflicts, graph/passes, src/base and include/" }
     else if (path ~ /^graph\//)         { own = "penstock/|graph/|src/base/";                      rule = "graph/ includes graph/, include/ and src/base" }
     else if (path ~ /^src\/base\//)     { own = "penstock/|src/base/";                             rule = "src/base includes only include/" }
     else if (path ~ /^src\/host\//)     { own = "penstock/|src/base/|src/host/";                   rule = "src/host includes src/base and include/" }
     else if (path ~ /^src\/observe\//)  { own = "penstock/|src/base/|src/observe/";                rule = "src/observe includes src/base and include/" }
+    else if (path ~ /^src\/tune\//)     { own = "penstock/|graph/common/|src/(base|tune)/";       rule = "src/tune includes graph/common, src/base and include/" }
     else if (path ~ /^src\/driver\/host\//) { own = "penstock/|src/base/|src/host/event_count\\.h|src/driver/(driver|copy_box|fill_box|node_op|conditional_rules|hostcall_slot|loop_kernels|timestamp)\\.h|src/driver/host/"; rule = "src/driver/host includes the seam, src/base, src/host/event_count.h and include/" }
     else if (path ~ /^src\/driver\/cuda\//) { own = "penstock/|src/base/|src/host/event_count\\.h|src/driver/(driver|copy_box|copy_piece|fill_box|node_op|conditional_rules|hostcall_slot|loop_kernels|region_limits|timestamp)\\.h|src/driver/cuda/"; rule = "src/driver/cuda includes the seam, src/base, src/host/event_count.h and include/" }
+    else if (path ~ /^src\/driver\/sim\//) { own = "penstock/|graph/(common|plan|simulate)/|src/base/|src/host/event_count\\.h|src/driver/driver\\.h|src/driver/(host|sim)/"; rule = "src/driver/sim includes the seam, src/driver/host, graph/simulate, src/base, src/host/event_count.h and include/" }
     else if (path ~ /^src\/driver\//)   { own = "penstock/|src/base/|src/host/event_count\\.h|src/driver/"; rule = "src/driver includes src/base, src/host/event_count.h and include/" }
     else if (path ~ /^src\/memory\//)   { own = "penstock/|src/base/|src/host/(event_count|progress)\\.h|src/driver/(driver|copy_box|current_device)\\.h|src/memory/"; rule = "src/memory includes the seam, src/base, waiting (src/host/event_count.h, progress.h) and include/" }
     else if (path ~ /^src\/runtime\//) {
@@ -35,12 +38,15 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
       room = part[3]
       if (!(room in below)) { own = "nothing"; rule = "src/runtime has the rooms named in scripts/check_includes.sh" }
       else {
-        own = "penstock/|graph/|src/(base|host|observe|driver|memory)/|src/runtime/(" room (below[room] == "" ? "" : "|" below[room]) ")/"
+        own = "penstock/|graph/|src/(base|host|observe|tune|driver|memory)/|src/runtime/(" room (below[room] == "" ? "" : "|" below[room]) ")/"
         rule = "src/runtime/" room " includes no room but " (below[room] == "" ? "itself" : "itself and " below[room])
       }
     }
+    else if (path ~ /^src\/analysis\//) { own = "penstock/|graph/(common|plan|simulate)/|src/(base|tune|analysis)/"; rule = "src/analysis includes graph/common, graph/plan, graph/simulate, src/base, src/tune and include/" }
+    else if (path ~ /^src\/cli\//)      { own = "penstock/|graph/(common|plan|simulate)/|src/(base|observe|tune|analysis|cli)/"; rule = "src/cli includes what src/analysis does, src/observe, src/tune and src/analysis" }
     else if (path ~ /^src\//)           { own = "penstock/|graph/|src/";                           rule = "src/ includes nothing of examples, bench and tests" }
     else if (path ~ /^bench\/(plan|growth)\.cc$/) { own = "penstock/|graph/|bench/";                  rule = "bench/plan.cc and growth.cc include graph/, include/ and its own folder" }
+    else if (path ~ /^bench\/simulated\//) { own = "penstock/|graph/simulate/|src/analysis/|bench/";     rule = "bench/simulated includes graph/simulate/, src/analysis/, include/ and bench/" }
     else if (path ~ /^(examples|bench)\//) { split(path, part, "/"); own = "penstock/|" part[1] "/"; rule = "examples and bench include only include/ and their own folder" }
     else                                { own = ".*" }
     return own

@@ -5,6 +5,7 @@ demo_packages=(cmake ninja-build g++ ccache libabsl-dev libspdlog-dev libfmt-dev
 build_packages=("${demo_packages[@]}" libgtest-dev libgmock-dev libpng-dev libjpeg62-turbo-dev libcli11-dev
   nlohmann-json3-dev python3)
 test_packages=(gdb universal-ctags)  # what else the tests of scripts need
+browser_packages=(chromium chromium-driver)  # without them nobody looks at the report's page
 bench_packages=(libtbb-dev)  # what host devices are compared with
 check_packages=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev universal-ctags)
 docs_packages=(doxygen python3-markdown-it python3-pygments chromium fonts-dejavu-core)
@@ -122,6 +123,9 @@ need_packages() {
   fi
   rm -f "$log"
 }
+
+# Installs what it can, and goes on without the rest.
+want_packages() { (need_packages "$@") || say "going on without: $*"; }
 
 # Of need_packages, whose `sudo` it uses.
 apt_install() {

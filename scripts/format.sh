@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Formats every C++ and CUDA file of the project in place; with --check only says which are not formatted.
+# Formats every C++, CUDA and JavaScript file of the project in place; with --check only says which are not formatted.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mapfile -t files < <(find include graph src examples bench tests -type f \
-                       \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \) | sort)
+                       \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.js' \) | sort)
 if [[ ${1:-} != --check ]]; then
   clang-format-19 -i "${files[@]}"
   exit

@@ -5,7 +5,7 @@
 // Penstock: one graph of one kernel, compiled with a few slots, and the loop that a user would write: launch every
 // item, then wait for all; the slots hold the loop back. Beside it a Pipeline of the same executable. Timed from before
 // the first Launch to after the last Wait. Raw ways and Penstock use the same host memory, where it is pinned, and
-// launch the same kernel. Every word of every run is checked.
+// launch the same kernel. Every word of every run is checked. One Penstock way records a profile.
 //
 // Without a CUDA device the Penstock half runs on a host device, for its results only.
 #include <algorithm>
@@ -26,10 +26,10 @@ namespace {
 constexpr const char* kBoth = "both directions at once";
 constexpr const char* kKernels = "kernels alone";
 constexpr const char *kPenstockWay = "Penstock", *kPenstockPipe = "Penstock, a Pipeline",
-                     *kPenstockPlain = "Penstock, not pinned";
+                     *kPenstockPlain = "Penstock, not pinned", *kPenstockProfiled = "Penstock, with a profile";
 
 std::vector<Way> WaysOf(Items& items, RawPipeline& raw, PenstockPipeline& penstock, Items& plain_items,
-                        PenstockPipeline& plain, int slots) {
+                        PenstockPipeline& plain, PenstockPipeline& profiled, int slots) {
   const std::string sets = std::to_string(slots) + " pairs of buffers";
   const int all = items.count;
   return {
@@ -45,6 +45,7 @@ std::vector<Way> WaysOf(Items& items, RawPipeline& raw, PenstockPipeline& pensto
       Checked(Kind::kPenstock, kPenstockWay, items, [&penstock] { return penstock.Run(); }),
       Checked(Kind::kPenstock, kPenstockPipe, items, [&penstock] { return penstock.RunPipe(); }),
       Checked(Kind::kPenstock, kPenstockPlain, plain_items, [&plain] { return plain.Run(); }),
+      Checked(Kind::kPenstock, kPenstockProfiled, items, [&profiled] { return profiled.Run(); }),
   };
 }
 
@@ -60,6 +61,8 @@ void AddTo(Report& report, const std::vector<Way>& ways, const Items& items) {
   report.Compare(what + ", a Pipeline; raw: the best by hand", "us", best, total(Find(ways, kPenstockPipe)), 1 / 0.97);
   report.Compare(what + ", not pinned, default slots; raw: the floor", "us", floor, total(Find(ways, kPenstockPlain)),
                  1.30);
+  report.Compare(what + ", with a profile; raw: Penstock without", "us", penstock, total(Find(ways, kPenstockProfiled)),
+                 1.03);
   report.Details("all items", "us", ways, 1);
 }
 
@@ -91,7 +94,8 @@ int Main(const Options& options) {
   plain_items.rounds = items.rounds;
   PenstockPipeline penstock(runtime, items, options.slots, ps::kPinned);
   PenstockPipeline plain(runtime, plain_items, 0, ps::kHost);
-  std::vector<Way> ways = WaysOf(items, raw, penstock, plain_items, plain, options.slots);
+  PenstockPipeline profiled(runtime, items, options.slots, ps::kPinned, {}, true);
+  std::vector<Way> ways = WaysOf(items, raw, penstock, plain_items, plain, profiled, options.slots);
   Measure(ways, 2, options.repeats);
 
   Report report("Copies and kernels");

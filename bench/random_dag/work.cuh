@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/copies/words.cuh"
 #include "harness.h"
 #include "penstock/ps.h"
 
@@ -18,7 +19,6 @@ namespace bench {
 
 inline constexpr int kWidth = 16;
 inline constexpr uint64_t kTaskNs = 20'000;
-inline constexpr uint32_t kPoison = 0xDEADBEEF;
 
 PENSTOCK_HOST_DEVICE inline uint32_t Made(uint32_t own, uint32_t a, uint32_t b, uint32_t c) {
   return own * 2654435761u + a * 3 + b * 5 + c * 7;

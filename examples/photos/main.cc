@@ -80,6 +80,10 @@ int Run(const Options& options) {
   penstock::RuntimeOptions runtime_options;
   runtime_options.devices = options.devices;
   runtime_options.workers = 1;  // hands finished runs on; the job has threads of its own to decode and encode
+  // What "penstock tune" may change, unless a flag states it.
+  runtime_options.settings.graphs["edges"].slots = 8;
+  runtime_options.settings.stages["decode"].workers = options.workers;
+  runtime_options.settings.stages["encode"].workers = options.workers;
   absl::StatusOr<penstock::Runtime> runtime = penstock::Runtime::Create(std::move(runtime_options));
   if (!runtime.ok()) return Complain(runtime.status(), kExitUsage);
 

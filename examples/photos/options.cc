@@ -22,7 +22,9 @@ constexpr char kFooter[] =
 void Declare(CLI::App* app, Options* options) {
   app->add_option("input", options->input, "Folder with the photographs")->required();
   app->add_option("output", options->output, "Folder for the edge pictures, made if need be")->required();
-  app->add_option("--slots", options->slots, "Pictures in flight on each device")->check(CLI::Range(1, 64));
+  app->add_option("--slots", options->slots, "Pictures in flight on each device; 8 by default")
+      ->check(CLI::Range(1, 64))
+      ->default_str("8");
   app->add_option("--devices", options->devices, "Devices to use, see below");
   app->add_option("--workers", options->workers, "Host threads that decode and encode")->check(CLI::Range(1, 256));
   app->add_option("--repeat", options->repeat, "Passes over the folder")->check(CLI::Range(1, 1000000000));
@@ -77,6 +79,7 @@ ParseOutcome ParseOptions(int argc, const char* const* argv) {
     return Usage(error.what());
   }
   if (std::string mistake = FindMistake(app, options); !mistake.empty()) return Usage(mistake);
+  options.own_workers = app.count("--workers") > 0;
   if (options.serial) options.slots = options.workers = 1;
   return {std::move(options), "", kExitDone};
 }

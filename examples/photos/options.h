@@ -19,8 +19,9 @@ struct Options {
   std::string input;    // folder of PNG and JPEG files
   std::string output;   // folder for the edge pictures
   std::string devices;  // the library's grammar, as in PENSTOCK_DEVICES; empty: the library's choice
-  int slots = 8;        // runs in flight a device
+  int slots = 0;        // runs in flight a device; 0: as the settings say
   int workers = 1;      // host threads that decode and encode; set to the default by ParseOptions
+  bool own_workers = false;  // the user has said how many
   int repeat = 1;       // passes over the folder
   int blur = 1;         // blur passes a picture
   int compression = 1;  // zlib's level of the written PNG files

@@ -104,7 +104,8 @@ absl::StatusOr<penstock::Executable> PipelinedJob::Compile(std::shared_ptr<penst
   return runtime_->Compile(graph_.graph, compile);
 }
 
-// Decoding and encoding can each take all the workers; handing out what is preloaded takes one.
+// Decoding and encoding can each take all the workers, or as many as the settings say; handing out what is preloaded
+// takes one.
 penstock::Stages<Item> PipelinedJob::StagesFor(penstock::Executable executable) {
   const auto decode = [this](Item& item) {
     const TrySemaphore::Pass pass(&workers_);
@@ -117,10 +118,11 @@ penstock::Stages<Item> PipelinedJob::StagesFor(penstock::Executable executable) 
     const TrySemaphore::Pass pass(&workers_);
     return stages_.Finish(&item);
   };
+  const int workers = options_.own_workers ? options_.workers : 0;
   penstock::Stages<Item> stages;
-  stages.Host("decode", decode, {.workers = options_.preload ? 1 : options_.workers});
+  stages.Host("decode", decode, {.workers = options_.preload ? 1 : workers});
   stages.Run("edges", std::move(executable), bind);
-  stages.Host("encode", finish, {.workers = options_.workers});
+  stages.Host("encode", finish, {.workers = workers});
   return stages;
 }
 

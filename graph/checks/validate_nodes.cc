@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "graph/common/message.h"
 #include "graph/common/prefetch.h"
 #include "graph/passes/passes.h"
@@ -11,6 +12,7 @@ namespace penstock::graph {
 namespace {
 
 constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
+constexpr double kMostFlops = 1e18;  // more than JSON of a profile has
 
 class NodeCheck {
  public:
@@ -25,6 +27,11 @@ class NodeCheck {
     if (node_.concurrency < 1) {
       Add(kInvalid, "Concurrency(" + std::to_string(node_.concurrency) +
                         "): at least one run at a time must be able to use the callable; give 1 or more");
+    }
+    if (!(node_.flops >= 0 && node_.flops < kMostFlops)) {
+      Add(kInvalid, absl::StrCat("Flops(", node_.flops,
+                                 "): one execution does at least 0 and less than 10^18 operations; count those of one "
+                                 "run"));
     }
     if (node_.kind != NodeKind::kHost && node_.host_way != HostWay::kWorker) {
       Add(kInvalid, "Inline and Infallible apply to Host nodes only; a node of another kind runs on its device");

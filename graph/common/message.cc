@@ -9,17 +9,28 @@ std::string Where(const SourceLine& source) {
   return std::string(slash ? slash + 1 : source.file) + ":" + std::to_string(source.line);
 }
 
+size_t HiddenBytes(std::string_view text) {
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
+  const auto within = [](int byte, int low, int high) { return byte >= low && byte <= high; };
+  if (at(0) < 0x20 || at(0) == 0x7f) return 1;
+  if (at(0) == 0xc2) return within(at(1), 0x80, 0x9f) ? 2 : 0;  // U+0080 to U+009F
+  if (at(0) == 0xd8) return at(1) == 0x9c ? 2 : 0;  // U+061C
+  if (at(0) != 0xe2) return 0;
+  if (at(1) == 0x80) return within(at(2), 0x8e, 0x8f) || within(at(2), 0xa8, 0xae) ? 3 : 0;  // U+200E, U+2028 to U+202E
+  return at(1) == 0x81 && within(at(2), 0xa6, 0xa9) ? 3 : 0;  // U+2066 to U+2069
+}
+
 std::string OneLine(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string line;
   line.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      line += c;
-    } else {
+  for (size_t i = 0; i < text.size();) {
+    const size_t hidden = HiddenBytes(text.substr(i));
+    for (size_t end = i + hidden; i < end; ++i) {
+      const auto byte = static_cast<unsigned char>(text[i]);
       line += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
     }
+    if (hidden == 0) line += text[i++];
   }
   return line;
 }

@@ -15,8 +15,11 @@ namespace penstock::graph {
 
 // "a.cc:12": the file without its directories.
 std::string Where(const SourceLine& source);
-// A name, or a message with names in it, fit for a list of lines: control characters become \xNN.
+// A name, or a message with names in it, fit for a list of lines: the bytes of HiddenBytes become \xNN.
 std::string OneLine(std::string_view text);
+// How many bytes at the start of a text are a control character (C0, U+007F, and C1 in UTF-8), a separator of lines, or
+// a character that turns the direction of the text; 0: none.
+size_t HiddenBytes(std::string_view text);
 // "'axpy' (a.cc:12)".
 std::string Quoted(const Name& name);
 // "takes 8 elements from 6 on in dimension 0 of 'x' (a.cc:1), which has 10; ...": a slice that leaves its buffer.

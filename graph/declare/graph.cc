@@ -107,6 +107,7 @@ NodeRef NodeRef::Add(std::vector<T> NodeDecl::* list, const T& item) {
 NodeRef NodeRef::On(int device) { return Set(&NodeOptions::device, device); }
 NodeRef NodeRef::Priority(int priority) { return Set(&NodeOptions::priority, priority); }
 NodeRef NodeRef::Concurrency(int k) { return Set(&NodeOptions::concurrency, k); }
+NodeRef NodeRef::Flops(double operations) { return Set(&NodeOptions::flops, operations); }
 NodeRef NodeRef::Infallible() { return Set(&NodeOptions::host_way, HostWay::kHostcallWorker); }
 NodeRef NodeRef::Inline() { return Set(&NodeOptions::host_way, HostWay::kHostcallInline); }
 NodeRef NodeRef::InPlace(const InPlaceDecl& pair) { return Add(&NodeDecl::in_place, pair); }

@@ -57,6 +57,10 @@ ReduceNode ReduceNode::On(int device) {
 ReduceNode ReduceNode::Priority(int priority) {
   return OfEach([&](NodeRef node) { node.Priority(priority); });
 }
+ReduceNode ReduceNode::Flops(double operations) {
+  first_.Flops(operations);
+  return *this;
+}
 ReduceNode ReduceNode::After(const NodeRef& other) {
   first_.After(other);
   return *this;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -273,7 +274,10 @@ inline bool JoinsBatch(const Plan& plan, NodeId n) { return plan.nodes[n].batch 
 
 // Plans a graph. Returns all mistakes, those collected while declaring included, in one Status; several are listed one
 // per line under "graph 'g': 3 mistakes:".
-absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options);
+// `before_pass` is told before each pass how many are over, and of how many; what it returns ends the planning unless
+// OK.
+using BeforePass = std::function<absl::Status(int done, int total)>;
+absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options, const BeforePass& before_pass = {});
 // The same mistakes, as far as they are found before anything is planned. Bodies of constructs count as nodes that run
 // once each, in the order of their declarations.
 absl::Status CheckGraph(const Model& model, const PlanOptions& options);

@@ -11,6 +11,7 @@
 
 #include "penstock/control.h"
 #include "penstock/mode.h"
+#include "penstock/progress.h"
 #include "penstock/trace.h"
 
 namespace penstock {
@@ -25,6 +26,8 @@ struct DeviceShare {
   double weight;
 };
 
+// Where slots, mode, resident and max_lanes have the values below, the runtime's settings (settings.h) for the graph's
+// name replace them.
 struct CompileOptions {
   // Runs of the executable that can be in flight simultaneously, on each of its devices; at most 1024. 0: as Compile
   // chooses, 16 if host memory of more than StagingOptions::from_bytes may be bound that is not pinned, since such a
@@ -66,6 +69,9 @@ struct CompileOptions {
   // for every executable. With more than one slot, a host fallback may run twice concurrently.
   bool check_against_host = false;
   double host_tolerance = 0;  // relative, for float and double, at least 0; 0: equal bytes
+  // Is told how far Compile has come, if that takes long (progress.h): planning, loading kernels, making slots and what
+  // copies are staged with, capturing and making CUDA graphs. In a GraphCache it is told of each new graph's.
+  ProgressFunction progress{};
 };
 
 }  // namespace penstock

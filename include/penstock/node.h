@@ -33,6 +33,10 @@ class PENSTOCK_EXPORT NodeRef {
   NodeRef Priority(int priority);
   // Allows at most k concurrent executions of this node's callable over all slots; 1 is the default.
   NodeRef Concurrency(int k);
+  // How many floating-point operations one execution of the node does, a multiply-add counting as two: at least 0 and
+  // less than 10^18. It changes nothing but what profiles say of the node (Profile::Node::flops); the command penstock
+  // then shows how close the node comes to what its device can do.
+  NodeRef Flops(double operations);
   // For a Host node: promises that the callable neither fails nor waits. The run is then not cut there: later nodes are
   // submitted early, and a kernel of one thread requests the call on the device and waits for its end. If the callable
   // fails nevertheless, the run fails too, but later nodes have already used its output. A device has room for 32 such
@@ -89,6 +93,7 @@ class FallbackNode : public NodeRef {
   FallbackNode On(int device) { return NodeRef::On(device); }  // as NodeRef::On
   FallbackNode Priority(int priority) { return NodeRef::Priority(priority); }  // as NodeRef::Priority
   FallbackNode Concurrency(int k) { return NodeRef::Concurrency(k); }  // as NodeRef::Concurrency
+  FallbackNode Flops(double operations) { return NodeRef::Flops(operations); }  // as NodeRef::Flops
   // As NodeRef::InPlace.
   template <class T, class U>
   PENSTOCK_HIDDEN FallbackNode InPlace(BufferHandle<T> input, BufferHandle<U> output) {

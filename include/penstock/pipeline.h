@@ -69,8 +69,12 @@ PENSTOCK_HIDDEN inline constexpr OnError kSkip = OnError::kSkip, kFail = OnError
 
 // Options of Pipeline::Create.
 struct PipelineOptions {
-  int slots_per_device = 3;  // for the graph that Create is given; 0: as Compile chooses (CompileOptions::slots)
-  int window = 0;  // number of window slots; 0: twice the threads and slots of all stages
+  // For the graph that Create is given. 3, the default: as the runtime's settings say (settings.h), else 3. 0: as
+  // Compile chooses (CompileOptions::slots).
+  int slots_per_device = 3;
+  // Number of window slots. 0: as the runtime's settings say (settings.h), else twice the threads and slots of all
+  // stages.
+  int window = 0;
   Order order = kInOrder;  // the order in which ended items come out
   WhenFull when_full = kWait;  // what a new item does when every window slot is taken
   OnError on_error = kSkip;  // what a failed item means for the others

@@ -99,6 +99,7 @@ class PENSTOCK_EXPORT ReduceNode : public NodeRef {
   ReduceNode After(const NodeRef& other);  // as NodeRef::After, for the first of them
   ReduceNode On(int device);  // as NodeRef::On, for all of them
   ReduceNode Priority(int priority);  // as NodeRef::Priority, for all of them
+  ReduceNode Flops(double operations);  // as NodeRef::Flops, for the first of them, which reads all elements
 
  private:
   template <class F>

@@ -34,7 +34,9 @@ namespace penstock {
 
 // Options of a host stage.
 struct HostStageOptions {
-  int workers = 1;  // threads, 1 to 1024
+  // Threads, 1 to 1024. 0: as many as the runtime's settings say for the stage's name (settings.h), else 1; give it
+  // only with a function that several threads may call at once.
+  int workers = 1;
 };
 
 // Memory that one executable hands to the next on the device (Stages::Then).

@@ -37,7 +37,8 @@
 namespace penstock {
 
 // The kind of work in a span: a copy to or from a device, a kernel, host code, a launch. Only where runs are recorded
-// for a profile (profile.h) are there spans of launches, of waits for a slot, and of whole runs.
+// for a profile (profile.h) are there spans of launches, of waits for a slot or, on a device, for a State, and of whole
+// runs.
 enum class SpanKind : uint8_t { kUpload, kDownload, kKernel, kHost, kSubmit, kWait, kRun };
 
 // One interval of work.

@@ -90,6 +90,7 @@ struct Target {
 };
 
 Failure Follow(const std::string& path, Target& target) {
+  if (path.find('\0') != std::string::npos) return {EINVAL, "use a path with a null character in it"};
   target.path = path;
   for (int links = 0; links <= kMostLinks; ++links) {
     struct stat now{};
@@ -180,7 +181,6 @@ Failure Replace(const std::string& path, const struct stat* old, std::string_vie
 }
 
 Failure WriteTo(const std::string& path, std::string_view text) {
-  if (path.find('\0') != std::string::npos) return {EINVAL, "use a path with a null character in it"};
   Target target;
   if (const Failure failure = Follow(path, target); failure.error != 0) return failure;
   if (target.descriptor >= 0) return WriteAll(target.descriptor, text);
@@ -199,15 +199,36 @@ Failure WriteTo(const std::string& path, std::string_view text) {
   return WriteInPlace(target.path, O_TRUNC, text);
 }
 
-}  // namespace
+Failure FindObstacle(const std::string& path) {
+  Target target;
+  if (const Failure failure = Follow(path, target); failure.error != 0 || target.descriptor >= 0) return failure;
+  struct stat old{};
+  const bool exists = stat(target.path.c_str(), &old) == 0;
+  if (!exists && errno != ENOENT) return {errno, "look at it"};
+  if (exists && S_ISDIR(old.st_mode)) return {EISDIR, "write it"};
+  if (exists)
+    return faccessat(AT_FDCWD, target.path.c_str(), W_OK, AT_EACCESS) == 0 ? Failure() : Failure{errno, "write it"};
+  const std::string directory = DirectoryOf(target.path);
+  const bool may = faccessat(AT_FDCWD, directory.empty() ? "." : directory.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+  return may ? Failure() : Failure{errno, "create it"};
+}
 
-absl::Status WriteFile(std::string_view what, const std::string& path, std::string_view text) {
-  const WriteSignalsBlocked blocked;
-  const Failure failure = WriteTo(path, text);
+absl::Status StatusOf(const Failure& failure, std::string_view what, const std::string& path) {
   if (failure.error == 0) return absl::OkStatus();
   const absl::Status status =
       absl::ErrnoToStatus(failure.error, absl::StrCat(Av(what), " '", path, "': cannot ", failure.what));
   return absl::Status(status.code(), absl::StrCat(status.message(), "; choose a path that can be written"));
+}
+
+}  // namespace
+
+absl::Status WriteFile(std::string_view what, const std::string& path, std::string_view text) {
+  const WriteSignalsBlocked blocked;
+  return StatusOf(WriteTo(path, text), what, path);
+}
+
+absl::Status CheckWritable(std::string_view what, const std::string& path) {
+  return StatusOf(FindObstacle(path), what, path);
 }
 
 }  // namespace penstock::base

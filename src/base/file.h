@@ -21,4 +21,9 @@ namespace penstock::base {
 // `what` begins the message, as in "trace file".
 absl::Status WriteFile(std::string_view what, const std::string& path, std::string_view text);
 
+// Whether WriteFile could begin now, as far as that is known without it: the path may be looked at, is no directory,
+// and may be written, or its directory may. For what takes long before there is something to write. Errors: as
+// WriteFile.
+absl::Status CheckWritable(std::string_view what, const std::string& path);
+
 }  // namespace penstock::base

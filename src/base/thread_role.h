@@ -20,6 +20,13 @@ class ThreadRole {
     int64_t cpu_ns;
   };
 
+  // All threads of a kind so far: those whose names are the same without a number at the end, as in "ps-stage/1".
+  struct Kind {
+    std::string name;
+    int64_t threads = 0;  // that run now
+    int64_t cpu_ns = 0;  // of all, those that have ended included
+  };
+
   explicit ThreadRole(std::string name);  // debuggers show 15 characters
   ThreadRole(const ThreadRole&) = delete;
   ThreadRole& operator=(const ThreadRole&) = delete;
@@ -27,6 +34,8 @@ class ThreadRole {
 
   // The times of all threads that have a role now, ordered by serial.
   static std::vector<Time> Times();
+  // Ordered by name. What threads of a thousand names had used counts under these, that of others under "".
+  static std::vector<Kind> Kinds();
 
  private:
   const std::string name_;

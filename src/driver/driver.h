@@ -202,6 +202,8 @@ class Driver {
   // requested and free.
   virtual absl::StatusOr<void*> AllocateDevice(int device, size_t bytes) = 0;
   virtual void FreeDevice(int device, void* memory) = 0;
+  // The bytes allocated and not freed; 0 from a driver that does not count them.
+  virtual int64_t AllocatedOn(int /*device*/) const { return 0; }
   // Page-locked host memory that every device of this driver can copy from and to.
   virtual absl::StatusOr<void*> AllocatePinned(size_t bytes) = 0;
   virtual void FreePinned(void* memory) = 0;

@@ -34,10 +34,22 @@ class BasicEventCount {
     waiters_.fetch_add(1, std::memory_order_seq_cst);
     mu_.Lock();
     while (epoch_.load(std::memory_order_seq_cst) == ticket) {
-      if (!WaitOnce(until)) break;
+      asleep_ = slept_at_ == ticket ? asleep_ + 1 : 1;
+      slept_at_ = ticket;
+      const bool woken = WaitOnce(until);
+      if (slept_at_ == ticket) --asleep_;
+      if (!woken) break;
     }
     mu_.Unlock();
     waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+
+  // How many threads sleep, without those that have been notified but may not have woken yet.
+  int asleep() const {
+    mu_.Lock();
+    const int asleep = slept_at_ == epoch_.load(std::memory_order_seq_cst) ? asleep_ : 0;
+    mu_.Unlock();
+    return asleep;
   }
 
  private:
@@ -51,7 +63,10 @@ class BasicEventCount {
 
   Atomic<uint64_t> epoch_{0};  // notifications so far
   Atomic<int> waiters_{0};  // threads that sleep, or are about to
-  Mutex mu_;  // for the sleep itself; guards no data
+  mutable Mutex mu_;  // for the sleep itself and its count
+  // The last ticket with which a thread went to sleep, and how many sleep with it.
+  uint64_t slept_at_ ABSL_GUARDED_BY(mu_) = 0;
+  int asleep_ ABSL_GUARDED_BY(mu_) = 0;
   CondVar cv_;
 };
 

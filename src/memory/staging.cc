@@ -82,6 +82,8 @@ size_t Staging::ChunkBytes(const driver::CopyOp& op) const {
 
 void Staging::Post(StagedCopy& copy) {
   copy.progress = CopyProgress(copy.op, ChunkBytes(copy.op));
+  const auto bytes = static_cast<int64_t>(copy.op.width * copy.op.height * copy.op.depth);
+  (copy.is_upload() ? up_bytes_ : down_bytes_).fetch_add(bytes, std::memory_order_relaxed);
   exchange_.Post(copy);
 }
 

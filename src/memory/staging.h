@@ -18,6 +18,8 @@
 //            is called nevertheless, and only when nothing of the copy is in flight.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -42,6 +44,11 @@ struct StagingOptions {
   std::function<void(int thread)> begin = [](int) {};  // called first on each thread, with its index from 0
 };
 
+// Bytes of the copies that were posted.
+struct StagedBytes {
+  int64_t up = 0, down = 0;
+};
+
 class Staging {
  public:
   // The driver notifies `event_count` if it notifies completions.
@@ -58,6 +65,9 @@ class Staging {
   void Withdraw(StagedCopy& copy) { exchange_.Withdraw(copy); }
 
   int threads() const { return static_cast<int>(threads_.size()); }
+  StagedBytes posted() const {
+    return {up_bytes_.load(std::memory_order_relaxed), down_bytes_.load(std::memory_order_relaxed)};
+  }
 
  private:
   Staging(driver::Driver& driver, host::EventCount& event_count, const StagingOptions& options);
@@ -74,6 +84,7 @@ class Staging {
   StagingBlocks blocks_;
   FeedingThread feeding_;
   std::vector<std::thread> threads_;  // the first one feeds
+  std::atomic<int64_t> up_bytes_{0}, down_bytes_{0};  // of posted copies
 };
 
 }  // namespace penstock::memory

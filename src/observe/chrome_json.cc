@@ -1,39 +1,22 @@
-// The trace event format, written by hand, since three kinds of events need no JSON library. See chrome_json.h.
+// The events of a trace; chrome_writer.cc writes them. See chrome_json.h.
 #include "src/observe/chrome_json.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "src/observe/chrome_writer.h"
+#include "src/observe/nested_rows.h"
 
 namespace penstock::observe {
 namespace {
 
-// Whole nanoseconds: times are rounded once, so spans that touch in the input touch in the output.
 struct Event {
   const Span* span;
   int64_t begin, end;
 };
-
-// Spans of one track that are pairwise disjoint or nested.
-struct Row {
-  std::vector<const Event*> open;  // each nested in the one before
-  std::vector<const Event*> events;
-};
-
-int64_t Nanoseconds(double us) { return std::isfinite(us) ? std::llround(std::clamp(us, -1e15, 1e15) * 1000) : 0; }
-
-std::string Micros(int64_t ns) {
-  const uint64_t size = ns < 0 ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
-  char text[40];
-  std::snprintf(text, sizeof(text), "%s%llu.%03llu", ns < 0 ? "-" : "", static_cast<unsigned long long>(size / 1000),
-                static_cast<unsigned long long>(size % 1000));
-  return text;
-}
 
 // By track, then by begin, an outer span before the spans it contains.
 bool Before(const Event& a, const Event& b) {
@@ -45,58 +28,21 @@ bool SameTrack(const Event& a, const Event& b) {
   return a.span->device == b.span->device && a.span->track == b.span->track;
 }
 
-// Expects events in the order of Before.
-bool Fits(Row& row, const Event& event) {
-  while (!row.open.empty() && row.open.back()->end <= event.begin) row.open.pop_back();
-  return row.open.empty() || event.end <= row.open.back()->end;
-}
-
-std::vector<Row> RowsOf(const Event* begin, const Event* end) {
-  std::vector<Row> rows;
+// The events of a track in rows, each to be a thread of its own.
+std::vector<std::vector<const Event*>> RowsOf(const Event* begin, const Event* end) {
+  NestedRows of;
+  std::vector<std::vector<const Event*>> rows;
   for (const Event* event = begin; event != end; ++event) {
-    auto row = std::find_if(rows.begin(), rows.end(), [&](Row& r) { return Fits(r, *event); });
-    if (row == rows.end()) row = rows.insert(row, Row{});
-    row->open.push_back(event);
-    row->events.push_back(event);
+    const size_t row = of.RowOf(event->begin, event->end);
+    if (row == rows.size()) rows.emplace_back();
+    rows[row].push_back(event);
   }
   return rows;
 }
 
-// Writes events, one per line, separated by commas.
-class Writer {
- public:
-  void Named(const char* what, int pid, int tid, const std::string& name) {
-    Line(absl::StrCat(R"({"ph":"M","name":")", what, R"(","pid":)", pid, R"(,"tid":)", tid, R"(,"args":{"name":)",
-                      JsonString(name), "}}"));
-  }
-  void SortIndex(const char* what, int pid, int tid, int index) {
-    Line(absl::StrCat(R"({"ph":"M","name":")", what, R"(","pid":)", pid, R"(,"tid":)", tid, R"(,"args":{"sort_index":)",
-                      index, "}}"));
-  }
-  void Complete(int pid, int tid, const Event& event) {
-    const Span& span = *event.span;
-    const std::string args = span.run < 0 ? "{}" : absl::StrCat(R"({"run":)", span.run, "}");
-    Line(absl::StrCat(R"({"ph":"X","name":)", JsonString(span.name), R"(,"cat":")", KindName(span.kind), R"(","pid":)",
-                      pid, R"(,"tid":)", tid, R"(,"ts":)", Micros(event.begin), R"(,"dur":)",
-                      Micros(event.end - event.begin), R"(,"args":)", args, "}"));
-  }
-  std::string Finish() && {
-    text_ += "\n]}\n";
-    return std::move(text_);
-  }
+}  // namespace
 
- private:
-  void Line(const std::string& event) {
-    text_ += first_ ? "\n" : ",\n";
-    text_ += event;
-    first_ = false;
-  }
-
-  bool first_ = true;
-  std::string text_ = R"({"displayTimeUnit":"ms","traceEvents":[)";
-};
-
-// The length of the UTF-8 sequence at the start of `text` (RFC 3629, section 4), or 0 if there is none.
+// RFC 3629, section 4.
 size_t Utf8Length(std::string_view text) {
   auto byte = [&](size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
   const unsigned first = byte(0);
@@ -111,6 +57,10 @@ size_t Utf8Length(std::string_view text) {
   if ((first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F)) return 0;
   return length;
 }
+
+namespace {
+
+bool IsPlain(char c) { return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\'; }
 
 void AppendEscaped(std::string& out, char c) {
   switch (c) {
@@ -146,7 +96,11 @@ const char* KindName(SpanKind kind) {
 
 std::string JsonString(std::string_view text) {
   std::string out = "\"";
-  while (!text.empty()) {
+  while (true) {
+    const auto plain = static_cast<size_t>(std::find_if_not(text.begin(), text.end(), IsPlain) - text.begin());
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
     const size_t length = Utf8Length(text);
     if (length == 0) {
       out += "\xEF\xBF\xBD";
@@ -164,8 +118,8 @@ std::string ChromeJson(const std::vector<Span>& spans) {
   std::vector<Event> events;
   events.reserve(spans.size());
   for (const Span& span : spans) {
-    const int64_t begin = Nanoseconds(span.begin_us);
-    events.push_back({&span, begin, std::max(begin, Nanoseconds(span.end_us))});
+    const int64_t begin = ChromeTime(span.begin_us);
+    events.push_back({&span, begin, std::max(begin, ChromeTime(span.end_us))});
   }
   // Equal events stay in the order in which they were added, since their spans lie in one array.
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
@@ -173,7 +127,7 @@ std::string ChromeJson(const std::vector<Span>& spans) {
     return a.span < b.span;
   });
 
-  Writer writer;
+  ChromeWriter writer;
   int tid = 0, named_pid = -1;
   for (const Event *track = events.data(), *const end = track + events.size(); track != end;) {
     const Event* const next = std::find_if(track, end, [&](const Event& e) { return !SameTrack(e, *track); });
@@ -185,13 +139,17 @@ std::string ChromeJson(const std::vector<Span>& spans) {
       named_pid = pid;
     }
     int row_number = 0;
-    for (const Row& row : RowsOf(track, next)) {
+    for (const std::vector<const Event*>& row : RowsOf(track, next)) {
       ++tid;
       ++row_number;
       writer.Named("thread_name", pid, tid,
                    row_number == 1 ? track->span->track : absl::StrCat(track->span->track, " #", row_number));
       writer.SortIndex("thread_sort_index", pid, tid, tid);
-      for (const Event* event : row.events) writer.Complete(pid, tid, *event);
+      for (const Event* event : row) {
+        const Span& span = *event->span;
+        const std::string args = span.run < 0 ? "{}" : absl::StrCat(R"({"run":)", span.run, "}");
+        writer.Complete(pid, tid, span.name, KindName(span.kind), event->begin, event->end, args);
+      }
     }
     track = next;
   }

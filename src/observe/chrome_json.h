@@ -9,6 +9,7 @@
 // Threads: pure functions.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@ std::string ChromeJson(const std::vector<Span>& spans);
 
 // "upload".
 const char* KindName(SpanKind kind);
+
+// The length of the UTF-8 sequence at the start of `text`, or 0 if there is none.
+size_t Utf8Length(std::string_view text);
 
 // `text` in quotes, with quotes, backslashes and control characters escaped; bytes that are not UTF-8 become U+FFFD.
 std::string JsonString(std::string_view text);

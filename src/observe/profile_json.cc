@@ -47,7 +47,7 @@ void WriteArray(JsonWriter& to, std::string_view name, const T& all, F write) {
   to.Close(']');
 }
 
-void Write(JsonWriter& to, const Device& device) {
+void WriteJson(JsonWriter& to, const Device& device) {
   to.Open('{');
   to.Member("name", device.name);
   to.Member("description", device.description);
@@ -56,7 +56,7 @@ void Write(JsonWriter& to, const Device& device) {
   to.Close('}');
 }
 
-void Write(JsonWriter& to, const SubmissionReport& report) {
+void WriteJson(JsonWriter& to, const SubmissionReport& report) {
   to.Open('{');
   to.Member("mode", NameOf(report.mode));
   to.Member("stream_us", report.stream_us);
@@ -82,7 +82,7 @@ void Write(JsonWriter& to, const SubmissionReport& report) {
   to.Close('}');
 }
 
-void Write(JsonWriter& to, const Profile::Node& node) {
+void WriteJson(JsonWriter& to, const Profile::Node& node) {
   to.Line();
   to.Open('{');
   to.Member("name", node.name);
@@ -93,14 +93,16 @@ void Write(JsonWriter& to, const Profile::Node& node) {
   WriteArray(to, "after", node.after, [&](int other) { to.Value(other); });
   to.Member("read_bytes", node.read_bytes);
   to.Member("written_bytes", node.written_bytes);
+  if (node.flops != 0) to.Member("flops", node.flops);
   to.Close('}');
 }
 
-void Write(JsonWriter& to, const Profile::Graph& graph) {
+void WriteJson(JsonWriter& to, const Profile::Graph& graph) {
   to.Line();
   to.Open('{');
   to.Member("executable", graph.executable);
   to.Member("name", graph.name);
+  if (!graph.where.empty()) to.Member("where", graph.where);
   to.Member("slots", graph.slots);
   to.Member("slot_device_bytes", graph.slot_device_bytes);
   to.Member("slot_pinned_bytes", graph.slot_pinned_bytes);
@@ -111,13 +113,53 @@ void Write(JsonWriter& to, const Profile::Graph& graph) {
     to.Member("kind", lane.kind);
     to.Close('}');
   });
-  WriteArray(to, "nodes", graph.nodes, [&](const Profile::Node& node) { Write(to, node); });
+  WriteArray(to, "nodes", graph.nodes, [&](const Profile::Node& node) { WriteJson(to, node); });
   to.Key("report");
-  Write(to, graph.report);
+  WriteJson(to, graph.report);
   to.Close('}');
 }
 
-void Write(JsonWriter& to, const Span& span, Texts& texts) {
+void WriteJson(JsonWriter& to, const StageStats& stage) {
+  to.Line();
+  to.Open('{');
+  to.Member("name", stage.name);
+  to.Member("capacity", stage.capacity);
+  to.Member("waiting", stage.waiting);
+  to.Member("working", stage.working);
+  to.Member("done", stage.done);
+  to.Member("failed", stage.failed);
+  to.Member("busy", stage.busy);
+  to.Close('}');
+}
+
+void WriteJson(JsonWriter& to, const BusyShare& share) {
+  to.Open('{');
+  to.Member("name", share.name);
+  to.Member("busy", share.busy);
+  to.Close('}');
+}
+
+void WriteJson(JsonWriter& to, const Profile::Pipeline& pipeline) {
+  const PipelineStats& stats = pipeline.stats;
+  to.Line();
+  to.Open('{');
+  to.Member("begin_us", pipeline.begin_us);
+  to.Member("end_us", pipeline.end_us);
+  WriteArray(to, "stages", stats.stages, [&](const StageStats& stage) { WriteJson(to, stage); });
+  WriteArray(to, "engines", stats.engines, [&](const BusyShare& share) { WriteJson(to, share); });
+  WriteArray(to, "threads", stats.threads, [&](const BusyShare& share) { WriteJson(to, share); });
+  for (const auto& [name, count] :
+       {std::pair("accepted", stats.accepted), std::pair("delivered", stats.delivered),
+        std::pair("dropped", stats.dropped), std::pair("refused", stats.refused), std::pair("failed", stats.failed),
+        std::pair("retries", stats.retries), std::pair("inside", stats.inside), std::pair("ready", stats.ready)}) {
+    to.Member(name, count);
+  }
+  to.Member("window", stats.window);
+  to.Member("bottleneck", stats.bottleneck);
+  to.Close('}');
+}
+
+void WriteJson(JsonWriter& to, const Span& span, Texts& texts) {
   to.Line();
   to.Open('[');
   to.Value(span.executable);
@@ -147,22 +189,26 @@ std::string Profile::Json() const {
   to.Member("lost_spans", lost_spans);
   to.Member("lost_graphs", lost_graphs);
   to.Line();
-  WriteArray(to, "devices", devices, [&](const Device& device) { ::penstock::Write(to, device); });
+  WriteArray(to, "devices", devices, [&](const Device& device) { WriteJson(to, device); });
   to.Line();
-  WriteArray(to, "graphs", graphs, [&](const Graph& graph) { ::penstock::Write(to, graph); });
+  WriteArray(to, "graphs", graphs, [&](const Graph& graph) { WriteJson(to, graph); });
+  to.Line();
+  WriteArray(to, "pipelines", pipelines, [&](const Pipeline& pipeline) { WriteJson(to, pipeline); });
+  if (open) {
+    to.Line();
+    WriteArray(to, "open", *open, [&](const std::string& key) { to.Value(key); });
+  }
   to.Line();
   WriteArray(to, "columns", kColumns, [&](const char* column) { to.Value(column); });
   Texts texts;
   to.Line();
-  WriteArray(to, "spans", spans, [&](const Span& span) { ::penstock::Write(to, span, texts); });
+  WriteArray(to, "spans", spans, [&](const Span& span) { WriteJson(to, span, texts); });
   to.Line();
   WriteArray(to, "texts", texts.all(), [&](std::string_view text) { to.Value(text); });
   to.Close('}');
   to.Line();
   return std::move(to).Finish();
 }
-
-std::string Profile::ChromeJson() const { return observe::ChromeJson(spans); }
 
 absl::Status Profile::Write(const std::string& path) const { return base::WriteFile("profile", path, Json()); }
 

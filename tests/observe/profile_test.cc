@@ -21,11 +21,14 @@
 
 #include "penstock/graph.h"
 #include "penstock/graph_cache.h"
+#include "penstock/pipeline.h"
 #include "penstock/runtime.h"
+#include "penstock/state.h"
 #include "src/observe/profile_recorder.h"
 #include "tests/support/asleep.h"
 #include "tests/support/environment.h"
 #include "tests/support/held_graph.h"
+#include "tests/support/latch.h"
 #include "tests/support/mode_scope.h"
 #include "tests/support/status.h"
 
@@ -33,6 +36,7 @@ namespace penstock::profile_test {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -52,7 +56,7 @@ class Profiles : public testing::Test {
   void Declare(Graph& graph) {
     x_ = graph.InOut<int32_t>("x", kWords);
     line_ = __LINE__ + 1;
-    graph.ParallelFor("first", kWords, AddOne{}, ReadWrite(x_));
+    graph.ParallelFor("first", kWords, AddOne{}, ReadWrite(x_)).Flops(2.5e9);
     graph.ParallelFor("second", kWords / 2, AddOne{}, ReadWrite(x_, Slice({0}, {kWords / 2})));
     graph.Host("look", [](std::span<const int32_t>) {}, Read(x_));
   }
@@ -73,6 +77,7 @@ class Profiles : public testing::Test {
 
 TEST_F(Profiles, HaveThePlanOfEachExecutable) {
   Runtime runtime = RuntimeOf(1000);
+  const int line = __LINE__ + 1;
   Graph graph("profiled");
   Declare(graph);
   Executable exec = *runtime.Compile(graph, {.slots = 3, .mode = Mode::kStream});
@@ -83,6 +88,7 @@ TEST_F(Profiles, HaveThePlanOfEachExecutable) {
   ASSERT_EQ(profile.graphs.size(), 1u);
   const Profile::Graph& of = profile.graphs[0];
   EXPECT_EQ(of.name, "profiled");
+  EXPECT_EQ(of.where, "profile_test.cc:" + std::to_string(line));
   EXPECT_EQ(of.slots, 3);
   EXPECT_EQ(of.launches, 1);
   EXPECT_EQ(of.report.mode, Mode::kStream);
@@ -97,6 +103,9 @@ TEST_F(Profiles, HaveThePlanOfEachExecutable) {
   EXPECT_EQ(nodes["first"].where, "profile_test.cc:" + std::to_string(line_));
   EXPECT_EQ(nodes["first"].read_bytes, kWords * 4);
   EXPECT_EQ(nodes["first"].written_bytes, kWords * 4);
+  EXPECT_EQ(nodes["first"].flops, 2.5e9);
+  EXPECT_EQ(nodes["second"].flops, 0);
+  EXPECT_EQ(nodes["upload x"].flops, 0);
   EXPECT_EQ(nodes["second"].written_bytes, kWords * 4 / 2);
   EXPECT_EQ(nodes["second"].device, 0);
   EXPECT_EQ(of.lanes[static_cast<size_t>(nodes["second"].lane)].kind, "compute");
@@ -173,6 +182,94 @@ TEST_F(Profiles, HaveAWaitOfALaunchThatFindsNoSlot) {
   EXPECT_LE(waits[0].end_us, std::max(runs[0].begin_us, runs[1].begin_us));
 }
 
+// Adds one to the State, once it may.
+struct AddWhenOpen {
+  driver::Latch* latch;
+  void operator()(int64_t, View<int32_t> sum) const {
+    latch->Arrive();
+    ++sum[0];
+  }
+};
+
+// The second run's device waits until the first has added; then the State is the second's.
+TEST_F(Profiles, HaveAWaitForAStateThatAnotherRunUses) {
+  for (const Mode mode : {Mode::kStream, Mode::kGraph}) {
+    Runtime runtime =
+        *Runtime::Create({.devices = "host", .workers = 1, .host_device_threads = 2, .profile_spans = 1000});
+    const State<int32_t> sum = *runtime.MakeState<int32_t>("sum", 1);
+    driver::Latch latch;
+    Graph graph("counts");
+    graph.ParallelFor("add", 1, AddWhenOpen{&latch}, ReadWrite(graph.Use(sum)));
+    Executable exec = *runtime.Compile(graph, {.slots = 2, .mode = mode});
+    auto first = *exec.Launch(exec.bindings());
+    ASSERT_TRUE(latch.AwaitArrived());
+    auto second = *exec.Launch(exec.bindings());
+    EXPECT_TRUE(test_support::LibraryFallsAsleep());
+    latch.Open();
+    ASSERT_OK(first.Wait());
+    ASSERT_OK(second.Wait());
+    const Profile profile = runtime.Profile();
+    const std::vector<Span> waits = SpansOf(profile, SpanKind::kWait);
+    std::map<int64_t, Span> adds;
+    for (const Span& span : SpansOf(profile, SpanKind::kKernel)) adds[span.run] = span;
+    ASSERT_EQ(adds.size(), 2u);
+    ASSERT_EQ(waits.size(), 1u) << testing::PrintToString(mode);
+    EXPECT_EQ(waits[0].name, "wait for state sum");
+    EXPECT_EQ(waits[0].run, 1);
+    EXPECT_EQ(waits[0].device, 0);
+    if (mode == Mode::kGraph) continue;  // the times of its nodes are by another clock, off by the time of a poll
+    EXPECT_LT(waits[0].begin_us, adds[0].end_us);
+    EXPECT_GE(waits[0].end_us, adds[0].end_us);
+    EXPECT_LE(waits[0].end_us, adds[1].begin_us);
+  }
+}
+
+// Of a pipeline that is there, and of the same when it has gone.
+TEST_F(Profiles, HaveThePipelinesAndASpanOfEachCallOfAHostStage) {
+  Runtime runtime = RuntimeOf(1000);
+  Graph graph("work");
+  Declare(graph);
+  Executable exec = *runtime.Compile(graph, {.slots = 1, .mode = Mode::kStream});
+  Profile profile;
+  {
+    Stages<int> stages;
+    stages.Host("decode", [](int& item) { return item == 3 ? absl::DataLossError("three") : absl::OkStatus(); },
+                {.workers = 2});
+    stages.Run("work", exec, [&](Item<int>& item) { item.Set(x_, memory_); });
+    Pipeline<int> pipeline = *Pipeline<int>::Create(std::move(stages), {.window = 4});
+    for (int i = 0; i < 4; ++i) ASSERT_OK(pipeline.Push(int{i}, {}, {.id = static_cast<uint64_t>(i)}));
+    for (int i = 0; i < 3; ++i) EXPECT_OK(pipeline.Pop().status());
+    profile = runtime.Profile();
+    ASSERT_EQ(profile.pipelines.size(), 1u);
+    EXPECT_EQ(profile.pipelines[0].stats.inside, 1);
+    EXPECT_EQ(profile.pipelines[0].end_us, profile.length_us);
+    EXPECT_EQ(pipeline.Pop().status().code(), absl::StatusCode::kDataLoss);
+  }
+  const double last = profile.length_us;
+  profile = runtime.Profile();
+  ASSERT_EQ(profile.pipelines.size(), 1u);
+  const Profile::Pipeline& of = profile.pipelines[0];
+  EXPECT_GT(of.begin_us, 0);
+  EXPECT_GT(of.end_us, last);
+  EXPECT_LE(of.end_us, profile.length_us);
+  EXPECT_EQ(of.stats.accepted, 4);
+  EXPECT_EQ(of.stats.failed, 1);
+  ASSERT_EQ(of.stats.stages.size(), 2u);
+  EXPECT_EQ(of.stats.stages[0].name, "decode");
+  EXPECT_EQ(of.stats.stages[0].capacity, 2);
+  std::set<int64_t> items;
+  for (const Span& span : SpansOf(profile, SpanKind::kHost)) {
+    if (span.name != "decode") continue;
+    EXPECT_THAT(span.track, testing::AnyOf("stage decode thread 0", "stage decode thread 1"));
+    EXPECT_EQ(span.executable, -1);
+    EXPECT_LE(of.begin_us, span.begin_us);
+    EXPECT_LE(span.begin_us, span.end_us);
+    EXPECT_LE(span.end_us, of.end_us);
+    items.insert(span.run);
+  }
+  EXPECT_THAT(items, ElementsAre(0, 1, 2, 3));
+}
+
 TEST_F(Profiles, RecordOnlyWhatIsAskedFor) {
   Runtime runtime = RuntimeOf(0);
   Graph graph("asked"), other("not asked");
@@ -188,9 +285,10 @@ TEST_F(Profiles, RecordOnlyWhatIsAskedFor) {
   EXPECT_EQ(SpansOf(profile, SpanKind::kRun).size(), 1u);
 }
 
-// What of an executable is known when it goes stays known. Its own trace counts too, by the runtime's clock.
+// What of an executable is known when it goes stays known, and so do its spans, by the runtime's clock, also if its own
+// trace goes.
 TEST_F(Profiles, KeepExecutablesThatHaveGone) {
-  const auto own = Trace::Create();  // its clock began before the runtime's
+  auto own = Trace::Create();  // its clock began before the runtime's
   Runtime runtime = RuntimeOf(1000);
   {
     Graph graph("gone");
@@ -198,14 +296,38 @@ TEST_F(Profiles, KeepExecutablesThatHaveGone) {
     Executable exec = *runtime.Compile(graph, {.slots = 1, .mode = Mode::kStream, .trace = own});
     for (int r = 0; r < 2; ++r) ASSERT_OK(RunOnce(exec));
   }
+  const double first_us = own->spans()[0].begin_us;
+  const size_t spans = own->spans().size();
+  EXPECT_EQ(runtime.Profile().spans.size(), spans);
+  own.reset();
   const Profile profile = runtime.Profile();
   ASSERT_EQ(profile.graphs.size(), 1u);
   EXPECT_EQ(profile.graphs[0].launches, 2);
+  EXPECT_EQ(profile.spans.size(), spans);
   const std::vector<Span> runs = SpansOf(profile, SpanKind::kRun);
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_GE(runs[0].begin_us, 0);
-  EXPECT_LT(runs[0].begin_us, own->spans()[0].begin_us);
+  EXPECT_LT(runs[0].begin_us, first_us);
   EXPECT_LE(runs[1].end_us, profile.length_us);
+}
+
+// What the profile itself cost is in it, where that is noticeable.
+TEST_F(Profiles, RecordWhatRecordingTook) {
+  Runtime runtime = RuntimeOf(100'000);
+  Graph graph("long");
+  x_ = graph.InOut<int32_t>("x", kWords);
+  for (int n = 0; n < 1000; ++n) graph.ParallelFor(Name("step", n), kWords, AddOne{}, ReadWrite(x_));
+  Executable exec = *runtime.Compile(graph, {.slots = 1});
+  ASSERT_OK(RunOnce(exec));
+  const Profile profile = runtime.Profile();
+  const auto is_recording = [](const Span& span) { return span.name == "record a run of long"; };
+  ASSERT_EQ(std::ranges::count_if(profile.spans, is_recording), 1);
+  const Span& recording = *std::ranges::find_if(profile.spans, is_recording);
+  const std::vector<Span> runs = SpansOf(profile, SpanKind::kRun);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_LE(runs[0].end_us, recording.end_us);
+  EXPECT_GE(runs[0].end_us, recording.begin_us);
+  EXPECT_EQ(recording.node, -1);
 }
 
 struct Fixed final : observe::ProfiledGraph {
@@ -216,7 +338,7 @@ struct Fixed final : observe::ProfiledGraph {
 TEST_F(Profiles, LetGoOfTheOldestGraphsBeyondANumberOfNodes) {
   observe::ProfileRecorder recorder(10);
   recorder.Start(10, "");
-  const auto source = std::make_shared<const Fixed>();
+  const Fixed source;
   for (int64_t e = 0; e < 4; ++e) {
     Profile::Graph graph;
     graph.executable = e;
@@ -224,7 +346,7 @@ TEST_F(Profiles, LetGoOfTheOldestGraphsBeyondANumberOfNodes) {
     recorder.Add(std::move(graph), source, recorder.trace());
   }
   EXPECT_EQ(recorder.Take({}).graphs.size(), 4u);
-  for (const int64_t e : {1, 3, 2}) recorder.End(e, *source);
+  for (const int64_t e : {1, 3, 2}) recorder.End(e);
   const Profile profile = recorder.Take({});
   EXPECT_EQ(profile.lost_graphs, 2);
   std::vector<int64_t> left;
@@ -256,6 +378,13 @@ TEST_F(Profiles, AreJsonWhateverTheNames) {
                            .node = 6,
                            .slot = 7});
   profile.spans.push_back({.name = "other", .track = "t", .kind = SpanKind::kRun});
+  profile.pipelines.push_back({.begin_us = 1,
+                               .end_us = 2.5,
+                               .stats = {.stages = {{.name = hostile, .capacity = 3, .done = 4, .busy = 0.25}},
+                                         .engines = {},
+                                         .threads = {{hostile, 0.5}},
+                                         .delivered = 6,
+                                         .bottleneck = -1}});
   const json read = json::parse(profile.Json());
   const std::string escaped = "</script>\"\\\n\x01\xEF\xBF\xBD";
   EXPECT_EQ(read["format"], "penstock profile");
@@ -270,6 +399,16 @@ TEST_F(Profiles, AreJsonWhateverTheNames) {
   EXPECT_EQ(read["graphs"][0]["lanes"][0]["kind"], "upload");
   EXPECT_EQ(read["graphs"][0]["report"]["notes"][0], escaped);
   EXPECT_EQ(read["graphs"][0]["report"]["loops"][0]["iteration_us"], 1.5);
+  const json& pipeline = read["pipelines"][0];
+  EXPECT_EQ(pipeline["end_us"], 2.5);
+  EXPECT_EQ(pipeline["stages"][0]["name"], escaped);
+  EXPECT_EQ(pipeline["stages"][0]["capacity"], 3);
+  EXPECT_EQ(pipeline["stages"][0]["done"], 4);
+  EXPECT_EQ(pipeline["stages"][0]["busy"], 0.25);
+  EXPECT_EQ(pipeline["threads"][0]["name"], escaped);
+  EXPECT_EQ(pipeline["threads"][0]["busy"], 0.5);
+  EXPECT_EQ(pipeline["delivered"], 6);
+  EXPECT_EQ(pipeline["bottleneck"], -1);
   ASSERT_EQ(read["spans"].size(), 2u);
   std::map<std::string, json> span;
   for (size_t c = 0; c < read["columns"].size(); ++c) span[read["columns"][c]] = read["spans"][0][c];
@@ -315,15 +454,57 @@ TEST_F(Profiles, AreWrittenWhereTheEnvironmentSays) {
   }
 }
 
-TEST_F(Profiles, ThatCannotBeWrittenAreLogged) {
-  const EnvironmentScope profile("PENSTOCK_PROFILE", testing::TempDir() + "no such folder/app.profile");
+// So that programs started by one script do not write one file.
+TEST_F(Profiles, MayHaveTheNumberOfTheirProcessInTheirPath) {
+  const std::string folder = testing::TempDir() + "profile_test." + std::to_string(getpid()) + ".p";
+  std::filesystem::create_directory(folder);
+  const EnvironmentScope profile("PENSTOCK_PROFILE", folder + "/100%%p.%p");
+  {
+    Runtime runtime = RuntimeOf(0);
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder + "/100%p." + std::to_string(getpid())));
+  std::filesystem::remove_all(folder);
+}
+
+// Before anything is recorded that would be lost.
+TEST_F(Profiles, ThatCouldNotBeWrittenAreRefused) {
+  for (const char* variable : {"PENSTOCK_PROFILE", "PENSTOCK_MEASURE"}) {
+    for (const std::string& path :
+         {testing::TempDir() + "no such folder/app", std::string("app.%q"), std::string("%")}) {
+      const EnvironmentScope scope(variable, path);
+      const std::string refused(Runtime::Create({.devices = "host"}).status().message());
+      EXPECT_THAT(refused, AllOf(HasSubstr(variable), HasSubstr(path)));
+    }
+  }
+}
+
+TEST_F(Profiles, ThatCannotBeWrittenInTheEndAreLogged) {
+  const std::string folder = testing::TempDir() + "no such folder " + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  const EnvironmentScope profile("PENSTOCK_PROFILE", folder + "/app.profile");
   std::string logged;
   {
     Runtime runtime =
         *Runtime::Create({.devices = "host", .log = [&](LogLevel, std::string_view text) { logged += text; }});
+    std::filesystem::remove(folder);
   }
   EXPECT_THAT(logged, HasSubstr("PENSTOCK_PROFILE: profile"));
-  EXPECT_THAT(logged, HasSubstr("no such folder/app.profile"));
+  EXPECT_THAT(logged, HasSubstr(folder + "/app.profile"));
+}
+
+TEST_F(Profiles, SayWhatTheProgramLeftOpen) {
+  Runtime runtime = RuntimeOf(0);
+  Graph open("open"), stated("stated");
+  Declare(open);
+  Executable first = *runtime.Compile(open, {.slots = 2, .profile = true});
+  Declare(stated);
+  Executable second = *runtime.Compile(stated, {.mode = Mode::kStream, .profile = true});
+  const Profile profile = runtime.Profile();
+  ASSERT_TRUE(profile.open.has_value());
+  EXPECT_THAT(*profile.open, testing::Contains("graph \"open\".mode"));
+  EXPECT_THAT(*profile.open, testing::Contains("graph \"stated\".slots"));
+  EXPECT_THAT(*profile.open, testing::Not(testing::Contains("graph \"open\".slots")));
+  EXPECT_EQ(nlohmann::json::parse(profile.Json()).at("open"), *profile.open);
 }
 
 TEST_F(Profiles, OfANegativeNumberOfSpansAreRefused) {

@@ -148,9 +148,10 @@ const std::map<std::string, std::string>& Expected() {
       {"launch, an int", node("launch", "DEVICE", " something that is no std::exception")},
       {"host node", node("host node", "host", ": boom")},
       {"host node, an int", node("host node", "host", " something that is no std::exception")},
-      {"callback", kRight + kRight + "log: a run's OnDone callback threw: boom; catch it there\n"},
-      {"callback, an int",
-       kRight + kRight + "log: a run's OnDone callback threw something that is no std::exception; catch it there\n"},
+      {"callback", kRight + kRight + "log: graph 'throwing': a run's OnDone callback threw: boom; catch it there\n"},
+      {"callback, an int", kRight + kRight +
+                               "log: graph 'throwing': a run's OnDone callback threw something that is no "
+                               "std::exception; catch it there\n"},
       {"source", "pipeline: INTERNAL: pipeline: source threw: boom; catch it there\n"},
       {"before", item("before")},
       {"set", item("add")},

@@ -208,6 +208,7 @@ struct NodeOptions {
   int32_t priority = 0;
   int32_t concurrency = 1;
   HostWay host_way = HostWay::kWorker;
+  double flops = 0;  // of one execution; 0: unknown
   friend bool operator==(const NodeOptions&, const NodeOptions&) = default;
 };
 

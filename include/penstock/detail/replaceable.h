@@ -32,7 +32,7 @@ PENSTOCK_HIDDEN bool SetBytes(void* at, T value) {
     return false;
   } else {
     ClearPadding(value);
-    if (std::memcmp(at, &value, sizeof(T)) == 0) return false;
+    if (std::memcmp(at, &value, sizeof(T)) == 0) return false;  // NOLINT: bits count
     std::memcpy(at, &value, sizeof(T));
     return true;
   }
@@ -75,7 +75,7 @@ class Replaceable {
     if (live_) destroy_(object_);
     live_ = false;  // in case the constructor throws
     ::new (object_) F(std::move(f));
-    if constexpr (kBytes) std::memcpy(object_, &f, sizeof(F));  // copies the padding too
+    if constexpr (kBytes) std::memcpy(object_, &f, sizeof(F));  // NOLINT: copies the padding too
     live_ = true;
     return true;
   }

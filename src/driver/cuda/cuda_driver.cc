@@ -22,6 +22,7 @@
 #include "src/base/thread.h"
 #include "src/driver/conditional_rules.h"
 #include "src/driver/copy_box.h"
+#include "src/driver/cuda/allocated_bytes.h"
 #include "src/driver/cuda/cuda_context.h"
 #include "src/driver/cuda/cuda_copy.h"
 #include "src/driver/cuda/cuda_fill.h"
@@ -173,7 +174,11 @@ std::string TextOfLaunch(const KernelOp& op) {
 class CudaDriver final : public Driver {
  public:
   CudaDriver(const DriverApi& api, const LibraryKernels& kernels, std::vector<Device> devices)
-      : api_(api), kernels_(kernels), devices_(std::move(devices)), peers_(devices_.size() * devices_.size()) {}
+      : api_(api),
+        kernels_(kernels),
+        devices_(std::move(devices)),
+        peers_(devices_.size() * devices_.size()),
+        allocated_(devices_.size()) {}
 
   int device_count() const override { return static_cast<int>(devices_.size()); }
   const DeviceInfo& device(int device) const override { return devices_[device].info; }
@@ -211,6 +216,7 @@ class CudaDriver final : public Driver {
 
   absl::StatusOr<void*> AllocateDevice(int device, size_t bytes) override;
   void FreeDevice(int device, void* memory) override;
+  int64_t AllocatedOn(int device) const override { return allocated_[static_cast<size_t>(device)].get(); }
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override;
   void FreePinned(void* memory) override;
   absl::StatusOr<PointerInfo> Inspect(const void* memory) override;
@@ -320,6 +326,7 @@ class CudaDriver final : public Driver {
   const LibraryKernels kernels_;
   const std::vector<Device> devices_;
   std::vector<std::atomic<bool>> peers_;  // for each pair: whether peer access was requested
+  std::vector<AllocatedBytes> allocated_;  // one for each device
 };
 
 absl::StatusOr<Stream> CudaDriver::CreateStream(int device, int priority) {
@@ -403,11 +410,13 @@ absl::StatusOr<void*> CudaDriver::AllocateDevice(int device, size_t bytes) {
   if (const cudaError_t code = cudaMalloc(&memory, bytes); code != cudaSuccess) {
     return StatusOfFailure(code, TextOfAllocation(devices_[device], bytes));
   }
+  allocated_[static_cast<size_t>(device)].Add(memory, bytes);
   return memory;
 }
 
 void CudaDriver::FreeDevice(int device, void* memory) {
   if (memory == nullptr || CudaIsLost()) return;
+  allocated_[static_cast<size_t>(device)].Remove(memory);  // before another thread may be given the address
   const Entered current = Enter(device);
   Forget(cudaFree(memory));
 }
@@ -630,8 +639,9 @@ absl::StatusOr<int> CudaDeviceCount() {
   return count;
 }
 
+// Where CUDA starts threads, they would take the application's signals; the user's function (before_device) gets them.
 absl::StatusOr<std::unique_ptr<Driver>> CreateCudaDriver(const CudaDriverOptions& options) {
-  const base::MaskOfOwnThreads mask;  // CUDA starts threads here, which would otherwise take the application's signals
+  std::optional<base::MaskOfOwnThreads> mask(std::in_place);
   PENSTOCK_ASSIGN_OR_RETURN(const int count, CudaDeviceCount());
   PENSTOCK_RETURN_IF_ERROR(CheckOrdinals(options.ordinals, count));
   std::vector<int> ordinals = options.ordinals;
@@ -641,6 +651,11 @@ absl::StatusOr<std::unique_ptr<Driver>> CreateCudaDriver(const CudaDriverOptions
   PENSTOCK_ASSIGN_OR_RETURN(const LibraryKernels kernels, LibraryKernels::Get());
   std::vector<Device> devices;
   for (const int ordinal : ordinals) {
+    if (options.before_device) {
+      mask.reset();
+      PENSTOCK_RETURN_IF_ERROR(options.before_device(NameOf(ordinal), devices.size(), ordinals.size()));
+      mask.emplace();
+    }
     absl::StatusOr<Device> device = OpenDevice(api, kernels, ordinal);
     if (!device.ok()) return base::Prefixed("opening " + NameOf(ordinal), device.status());
     devices.push_back(*std::move(device));

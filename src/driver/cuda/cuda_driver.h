@@ -12,9 +12,13 @@
 // Errors:    Unavailable and NotFound if there is no usable device; see cuda_status.h for the rest.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "src/driver/driver.h"
 
@@ -27,6 +31,9 @@ absl::StatusOr<int> CudaDeviceCount();
 struct CudaDriverOptions {
   // The devices, by CUDA's ordinals; the driver numbers them in this order. Empty: all.
   std::vector<int> ordinals;
+  // If not null, is called before each device is opened, with its name, and how many are open already and of how many.
+  // Unless it returns OK, that is what CreateCudaDriver returns.
+  std::function<absl::Status(const std::string& name, size_t done, size_t total)> before_device{};
 };
 
 // Opens the devices with their contexts, and loads the library's kernels; takes a fraction of a second per device.

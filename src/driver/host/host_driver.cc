@@ -86,6 +86,7 @@ class HostDriver final : public Driver {
     [[maybe_unused]] const bool freed = memory == nullptr || (CheckDevice(device).ok() && heap(device).Free(memory));
     assert(freed && "FreeDevice of something that AllocateDevice did not return");
   }
+  int64_t AllocatedOn(int device) const override { return heaps_[static_cast<size_t>(device)]->allocated(); }
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override { return pinned_.Allocate(bytes); }
   void FreePinned(void* memory) override {
     [[maybe_unused]] const bool freed = memory == nullptr || pinned_.Free(memory);

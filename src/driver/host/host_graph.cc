@@ -10,9 +10,6 @@
 #include "src/driver/node_op.h"
 
 namespace penstock::driver::host {
-namespace {
-
-// Checks what AddNode requires of an operation: the rules of every graph, and those of this driver's streams.
 absl::StatusOr<std::shared_ptr<const KeptOp>> Keep(const WorkMaker& maker, int device, const NodeOp& op) {
   PENSTOCK_RETURN_IF_ERROR(CheckNode(op));
   std::shared_ptr<const RegionTasks> tasks;
@@ -26,8 +23,6 @@ absl::StatusOr<std::shared_ptr<const KeptOp>> Keep(const WorkMaker& maker, int d
   }
   return std::make_shared<const KeptOp>(op, std::move(tasks));
 }
-
-}  // namespace
 
 // --- graphs ---
 

@@ -33,6 +33,9 @@
 
 namespace penstock::driver::host {
 
+// An operation that may be a node: it obeys the rules of every graph, and those of this driver's streams.
+absl::StatusOr<std::shared_ptr<const KeptOp>> Keep(const WorkMaker& maker, int device, const NodeOp& op);
+
 class HostGraphs {
  public:
   HostGraphs(const WorkMaker& maker, Scheduler& scheduler) : maker_(maker), scheduler_(scheduler) {}

@@ -70,6 +70,7 @@ absl::StatusOr<void*> DeviceHeap::Allocate(size_t bytes) {
   free_.erase(fit);
   if (size > needed) free_.emplace(offset + needed, size - needed);
   live_.emplace(offset, Block{needed, bytes});
+  asked_ += bytes;
   Poison(real_ + offset, needed, kFresh);
   return handed_out_ + offset;
 }
@@ -85,6 +86,11 @@ absl::Status DeviceHeap::NoRoom(size_t bytes) const {
                                                    " in one piece; use fewer slots or smaller buffers"));
 }
 
+int64_t DeviceHeap::allocated() const {
+  base::MutexLock lock(mu_);
+  return static_cast<int64_t>(asked_);
+}
+
 bool DeviceHeap::Free(void* memory) {
   if (!Holds(memory)) return false;
   base::MutexLock lock(mu_);
@@ -93,6 +99,7 @@ bool DeviceHeap::Free(void* memory) {
   if (block == live_.end()) return false;
   const size_t freed = first, freed_bytes = block->second.held;
   size_t end = first + freed_bytes;
+  asked_ -= block->second.asked;
   live_.erase(block);
   auto next = free_.upper_bound(first);
   if (next != free_.end() && next->first == end) {

@@ -45,6 +45,8 @@ class DeviceHeap {
 
   // First fit, 256-byte aligned. Zero bytes get an address of their own.
   absl::StatusOr<void*> Allocate(size_t bytes);
+  // The bytes asked for by all blocks.
+  int64_t allocated() const;
   // Returns false if `memory` is not the start of a block. Pages of freed blocks return to the system.
   bool Free(void* memory);
 
@@ -74,6 +76,7 @@ class DeviceHeap {
   mutable base::Mutex mu_;
   std::map<size_t, size_t> free_ ABSL_GUARDED_BY(mu_);  // offset -> bytes; neighbours are merged
   std::map<size_t, Block> live_ ABSL_GUARDED_BY(mu_);  // by offset
+  size_t asked_ ABSL_GUARDED_BY(mu_) = 0;  // by all of these
 };
 
 // Page-aligned host memory that counts as pinned, and the record of which addresses are.

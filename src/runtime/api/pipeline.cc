@@ -8,6 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "graph/common/message.h"
 #include "penstock/status_macros.h"
+#include "src/runtime/core/internals.h"
+#include "src/runtime/core/runtime_core.h"
 #include "src/runtime/executable/internals.h"
 #include "src/runtime/pipeline/pipeline_core.h"
 
@@ -95,6 +97,9 @@ absl::StatusOr<Executable> AnyPipeline::executable(std::string_view stage) const
 
 absl::StatusOr<detail::StageList> detail::StagesOfGraph(Runtime& runtime, const Graph& graph, int slots) {
   StageDecl stage{graph.model().name, true, nullptr};
+  if (const auto& core = Internals<Runtime>::CoreOf(runtime); core != nullptr) {
+    slots = core->settings().SlotsOfPipeline(graph.model().name.view(), slots);
+  }
   PENSTOCK_ASSIGN_OR_RETURN(stage.executable,
                             runtime.Compile(graph, {.slots = slots, .devices = runtime.all_devices()}));
   StageList stages;

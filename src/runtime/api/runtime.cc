@@ -13,6 +13,8 @@
 #include "src/base/user_code.h"
 #include "src/runtime/core/device_allocation.h"
 #include "src/runtime/core/runtime_core.h"
+#include "src/runtime/core/runtime_metrics.h"
+#include "src/runtime/core/runtime_records.h"
 #include "src/runtime/executable/device_replicas.h"
 #include "src/runtime/executable/internals.h"
 
@@ -40,11 +42,21 @@ const std::vector<Device>& Runtime::devices() const& {
 
 penstock::Profile Runtime::Profile() const {
   if (core_ == nullptr || core_->forked()) return {};
-  return core_->profile().Take(core_->device_set().public_devices());
+  return runtime::ProfileOf(*core_);
+}
+
+Measurement Runtime::Measured() const {
+  if (core_ == nullptr || core_->forked()) return {};
+  return runtime::MeasurementOf(*core_);
+}
+
+penstock::Metrics Runtime::Metrics() const {
+  if (core_ == nullptr || core_->forked()) return {};
+  return runtime::MetricsOf(*core_);
 }
 
 absl::StatusOr<Executable> Runtime::Compile(const Graph& graph, const CompileOptions& options) {
-  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  if (core_ == nullptr) return runtime::NoRuntime();
   try {
     PENSTOCK_ASSIGN_OR_RETURN(auto set, runtime::ExecutableSet::Create(core_, graph.model(), options));
     return detail::Internals<Executable>::Make(std::move(set));
@@ -86,7 +98,7 @@ struct HostBlockOwner {
 }  // namespace
 
 absl::StatusOr<Runtime::HostMemory> Runtime::AllocateHost(int64_t elements, size_t element_size, Deadline deadline) {
-  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  if (core_ == nullptr) return runtime::NoRuntime();
   PENSTOCK_RETURN_IF_ERROR(CheckSize("MakeHostBuffer", elements, element_size));
   PENSTOCK_RETURN_IF_ERROR(core_->CheckOpen());
   auto allocated = core_->memory().AllocateHost(static_cast<size_t>(elements) * element_size, deadline);
@@ -99,7 +111,7 @@ absl::StatusOr<Runtime::HostMemory> Runtime::AllocateHost(int64_t elements, size
 }
 
 absl::StatusOr<std::shared_ptr<void>> Runtime::AllocateDevice(int64_t elements, size_t element_size, int device) {
-  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  if (core_ == nullptr) return runtime::NoRuntime();
   PENSTOCK_RETURN_IF_ERROR(CheckSize("MakeDeviceBuffer", elements, element_size));
   PENSTOCK_RETURN_IF_ERROR(core_->CheckOpen());
   const auto& all = core_->devices();
@@ -117,7 +129,7 @@ PinnedGauges Runtime::pinned_memory() const {
 }
 
 absl::Status Runtime::Shutdown(Deadline deadline) {
-  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  if (core_ == nullptr) return runtime::NoRuntime();
   if (base::MustNotAwaitEnds()) {
     return absl::FailedPreconditionError(
         "Runtime::Shutdown inside a host node or callback, which it would wait for; call it outside");

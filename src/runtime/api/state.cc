@@ -132,14 +132,14 @@ absl::Status CheckAdopted(const StateRecord& record, const driver::DeviceRef& de
 
 absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateState(StateRecord record, const void* initial,
                                                                           size_t elements) {
-  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  if (core_ == nullptr) return runtime::NoRuntime();
   return Make(core_, std::move(record), initial, elements, "MakeState");
 }
 
 absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AdoptMemory(StateRecord record, void* memory,
                                                                         size_t elements,
                                                                         std::shared_ptr<const void> keep_alive) {
-  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  if (core_ == nullptr) return runtime::NoRuntime();
   PENSTOCK_RETURN_IF_ERROR(core_->CheckOpen());
   PENSTOCK_ASSIGN_OR_RETURN(const size_t bytes, CheckRecord(record, core_->devices().size(), 0));
   PENSTOCK_RETURN_IF_ERROR(CheckAdopted(record, core_->devices()[record.device], memory, elements, bytes));
@@ -151,7 +151,7 @@ absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AdoptMemory(StateRec
 absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateReplicas(StateRecord record,
                                                                              std::vector<int> devices,
                                                                              const void* initial, size_t elements) {
-  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  if (core_ == nullptr) return runtime::NoRuntime();
   if (devices.empty()) {
     devices.resize(core_->devices().size());
     std::iota(devices.begin(), devices.end(), 0);

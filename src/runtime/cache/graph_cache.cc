@@ -13,6 +13,7 @@
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
 #include "src/runtime/core/runtime_core.h"
+#include "src/runtime/core/test_hook.h"
 #include "src/runtime/executable/internals.h"
 
 namespace penstock {
@@ -341,6 +342,8 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> GraphCacheCore::Compile(const Mo
                                       "GraphCache may drop; use Runtime::Compile, or a State");
   }
   CompileOptions options = options_.compile;
+  options.progress = PacedByHook(options.progress);
+  runtime_->settings().Fill(model.name.view(), options);
   UseProfile(*runtime_, options);
   for (;;) {
     auto core = ExecutableCore::Create(runtime_, model, options);

@@ -3,6 +3,7 @@
 #include <string>
 #include <thread>
 
+#include "src/base/annotate.h"
 #include "src/base/catch_all.h"
 #include "src/base/user_code.h"
 #include "src/driver/copy_box.h"
@@ -12,9 +13,10 @@
 namespace penstock::runtime {
 namespace {
 
-void CallHost(const CompiledGraph& graph, Slot& slot, int32_t call) {
+void CallHost(const CompiledGraph& graph, Slot& slot, int32_t call, int64_t serial) {
   const CallEntry& entry = graph.program().calls[call];
   const NodeCode& code = graph.model().nodes[entry.decl].code;
+  const base::AnnotatedRange range(graph.annotations().node(entry.node), serial);
   base::WhenThreadEnds ended([&] { slot.fault.Fail(entry.node, base::EndedItsThread("the callable")); });
   absl::Status status;
   {
@@ -54,7 +56,7 @@ void RunHostStep(const CompiledGraph& graph, Slot& slot, int32_t step, int64_t s
   const HostEntry& entry = graph.program().hosts[step];
   const double begin = graph.trace() != nullptr ? graph.trace()->Now() : 0;
   if (entry.call >= 0) {
-    CallHost(graph, slot, entry.call);
+    CallHost(graph, slot, entry.call, serial);
   } else {
     const driver::CopyOp& op = slot.tables.host_copies[step];
     entry.past_caches ? memory::StreamingCopy(op) : driver::CopyOnHost(op);
@@ -66,7 +68,7 @@ void RunHostStep(const CompiledGraph& graph, Slot& slot, int32_t step, int64_t s
 
 void RunHostcall(const CompiledGraph& graph, Slot& slot, const HostcallEntry& entry, int64_t serial) {
   const double begin = graph.trace() != nullptr ? graph.trace()->Now() : 0;
-  CallHost(graph, slot, entry.call);
+  CallHost(graph, slot, entry.call, serial);
   Record(graph, slot, entry.node, serial, begin, "poller");
 }
 

@@ -52,6 +52,7 @@ void Hostcalls::BeginRun(int64_t serial) {
 
 void Hostcalls::EndRun() {
   runtime_.hostcalls().poller().Forget(this);
+  runtime_.observed().counts.hostcalls += std::exchange(called_, 0);
   ReportUnanswered();
 }
 
@@ -147,6 +148,7 @@ bool Hostcalls::Begin(size_t hostcall) {
     return true;
   }
   open_.fetch_add(1, std::memory_order_relaxed);
+  ++called_;
   state.calling.store(true, std::memory_order_relaxed);
   if (entry.inline_call) {
     inline_call_.store(static_cast<int32_t>(hostcall), std::memory_order_relaxed);

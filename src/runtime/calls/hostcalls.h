@@ -80,6 +80,7 @@ class Hostcalls final : public host::HostcallPoller::Source {
   std::atomic<int> open_{0};  // hostcalls whose callables are being called
   std::atomic<int32_t> inline_call_{-1};  // the entry whose callable the poller is in; -1: none
   int64_t serial_ = -1;
+  int64_t called_ = 0;  // hostcalls in this run; the poller's, and once it no longer looks the owner's
 };
 
 }  // namespace penstock::runtime

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -32,6 +34,12 @@ class CompletionThread {
   void Watch(Progressable* run);
   // Something that the thread watches is no longer idle, or is due sooner.
   void Wake() { incoming_event_count_.Notify(); }
+  // How often it has been notified, if it sleeps and nothing that it has yet to see has happened: as long as that is
+  // the same, it has slept. Nobody else may wait for `progress`.
+  std::optional<uint64_t> asleep() const {
+    const uint64_t notified = incoming_event_count_.ticket() + progress_.ticket();
+    return incoming_event_count_.asleep() + progress_.asleep() > 0 ? std::optional(notified) : std::nullopt;
+  }
   // Schedules a task that may wait for a device; runs it immediately if the thread has been stopped.
   void Run(host::Task task);
   // Ends the thread and drops the runs still watched. A second caller waits until the first is done.

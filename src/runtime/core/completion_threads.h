@@ -5,7 +5,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +25,8 @@ class CompletionThreads {
   void Watch(Progressable* run);
   // Something that is watched has new work.
   void Wake() { completion_->Wake(); }
+  // CompletionThread::asleep of the one that sleeps.
+  std::optional<uint64_t> asleep() const { return completion_->asleep(); }
   // Schedules the task on a thread that answers no hostcalls.
   void Run(host::Task task) { completion_->Run(task); }
   void Stop();

@@ -13,10 +13,12 @@ thread_local int current_before = 0;  // a submission thread's: the value that r
 
 }  // namespace
 
-absl::Status DeviceSubmission::Count(int option) {
-  PENSTOCK_ASSIGN_OR_RETURN(const int count, SubmissionThreadsOf(option));
+// Without a CUDA device a setting is not asked for: host devices do best without these threads.
+absl::Status DeviceSubmission::Count(int option, tune::AppliedSettings& settings) {
   const auto is_cuda = [](const driver::DeviceRef& d) { return d.info.kind == driver::DeviceKind::kCuda; };
   const auto cuda = static_cast<int>(std::count_if(devices_.refs().begin(), devices_.refs().end(), is_cuda));
+  PENSTOCK_ASSIGN_OR_RETURN(const int count,
+                            SubmissionThreadsOf(cuda > 0 ? settings.SubmissionThreads(option) : option));
   for (const driver::DeviceRef& d : devices_.refs()) {
     counts_.push_back(count >= 0 ? count : is_cuda(d) ? DefaultSubmissionThreads(devices_.cores(), cuda) : 0);
   }

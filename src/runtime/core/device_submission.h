@@ -12,6 +12,7 @@
 #include "src/base/mutex.h"
 #include "src/host/submission_threads.h"
 #include "src/runtime/core/devices.h"
+#include "src/tune/applied_settings.h"
 
 namespace penstock::runtime {
 
@@ -20,7 +21,7 @@ class DeviceSubmission {
   explicit DeviceSubmission(const Devices& devices) : devices_(devices) {}
 
   // Must be called first. `option` is RuntimeOptions::submission_threads.
-  absl::Status Count(int option);
+  absl::Status Count(int option, tune::AppliedSettings& settings);
   // The number of threads that may help to submit to each device.
   const std::vector<int>& counts() const { return counts_; }
   // The submission threads of a device, made by the first call; null if it has none.

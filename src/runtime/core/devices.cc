@@ -5,6 +5,7 @@
 
 #include "penstock/status_macros.h"
 #include "src/base/environment.h"
+#include "src/base/pace.h"
 #include "src/base/status.h"
 #include "src/driver/host/host_driver.h"
 #include "src/runtime/core/device_list.h"
@@ -18,6 +19,12 @@ namespace {
 
 constexpr int kMostDeviceThreads = 16384;
 
+absl::Status TellOfOpening(const RuntimeOptions& options, const std::string& what, size_t done, size_t total) {
+  const std::string text = "opening " + what;
+  return base::Tell(options.progress, "RuntimeOptions::progress",
+                    {.what = text, .done = static_cast<int64_t>(done), .total = static_cast<int64_t>(total)});
+}
+
 absl::Status CudaMissing(const std::string& why) {
   return absl::NotFoundError("device 'cuda': " + why +
                              "; name host devices instead (devices = \"host\" or PENSTOCK_DEVICES=host), or leave the "
@@ -30,6 +37,12 @@ absl::Status Devices::Make(const RuntimeOptions& options, int64_t pinned_bytes, 
   pinned_bytes_ = pinned_bytes;
   budget_ = std::make_shared<memory::PinnedBudget>(static_cast<size_t>(pinned_bytes));
   checked_ = checked;
+  RuntimeOptions paced = options;
+  paced.progress = PacedByHook(options.progress);
+  return AddAll(paced);
+}
+
+absl::Status Devices::AddAll(const RuntimeOptions& options) {
   const bool by_variable = options.devices.empty();
   const std::string text = by_variable ? base::Variable("PENSTOCK_DEVICES").value_or("") : options.devices;
   if (text.empty()) return AddDefault(options);
@@ -40,22 +53,23 @@ absl::Status Devices::Make(const RuntimeOptions& options, int64_t pinned_bytes, 
     if (!request.cuda) {
       PENSTOCK_RETURN_IF_ERROR(AddHost(request.host_count, options));
     } else if (request.all) {
-      PENSTOCK_RETURN_IF_ERROR(AddCuda({}));
+      PENSTOCK_RETURN_IF_ERROR(AddCuda({}, options));
     } else {
-      PENSTOCK_RETURN_IF_ERROR(AddCuda(request.ordinals));
+      PENSTOCK_RETURN_IF_ERROR(AddCuda(request.ordinals, options));
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status Devices::AddDefault(const RuntimeOptions& options) {
-  absl::Status cuda = AddCuda({});
-  if (cuda.ok()) return cuda;
+  absl::Status cuda = AddCuda({}, options);
+  if (cuda.ok() || absl::IsCancelled(cuda) || absl::IsInternal(cuda)) return cuda;  // or the user's progress ends it
   logger_.Log(LogLevel::kInfo, "no CUDA device is usable, running on a host device: " + base::Str(cuda.message()));
   return AddHost(1, options);
 }
 
 absl::Status Devices::AddHost(int count, const RuntimeOptions& options) {
+  PENSTOCK_RETURN_IF_ERROR(TellOfOpening(options, "host devices", 0, 1));
   driver::host::HostDriverOptions host;
   host.devices = count;
   host.threads_per_device = options.host_device_threads > 0 ? options.host_device_threads : std::max(1, cores_ / count);
@@ -73,11 +87,17 @@ absl::Status Devices::AddHost(int count, const RuntimeOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status Devices::AddCuda([[maybe_unused]] const std::vector<int>& ordinals) {
+absl::Status Devices::AddCuda([[maybe_unused]] const std::vector<int>& ordinals,
+                              [[maybe_unused]] const RuntimeOptions& options) {
 #if defined(PENSTOCK_HAS_CUDA)
   driver::CudaDriverOptions cuda;
   cuda.ordinals = ordinals;
+  absl::Status told;
+  cuda.before_device = [&](const std::string& name, size_t done, size_t total) {
+    return told = TellOfOpening(options, name, done, total);
+  };
   absl::StatusOr<std::unique_ptr<driver::Driver>> made = driver::CreateCudaDriver(cuda);
+  if (!told.ok()) return told;
   if (!made.ok()) {
     return made.status().code() == absl::StatusCode::kInvalidArgument ? made.status()
                                                                       : CudaMissing(base::Str(made.status().message()));

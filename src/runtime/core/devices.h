@@ -56,8 +56,9 @@ class Devices {
   void RunNear(const driver::DeviceInfo& device, const char* what) const;
 
  private:
+  absl::Status AddAll(const RuntimeOptions& options);
   absl::Status AddHost(int count, const RuntimeOptions& options);
-  absl::Status AddCuda(const std::vector<int>& ordinals);
+  absl::Status AddCuda(const std::vector<int>& ordinals, const RuntimeOptions& options);
   absl::Status AddDefault(const RuntimeOptions& options);
   void AddDriver(std::unique_ptr<driver::Driver> driver);
   void LoadTopology();

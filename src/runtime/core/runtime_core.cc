@@ -1,6 +1,7 @@
 #include "src/runtime/core/runtime_core.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "penstock/status_macros.h"
+#include "src/base/annotate.h"
 #include "src/base/counted_time.h"
 #include "src/base/environment.h"
 #include "src/base/limits.h"
@@ -15,7 +17,9 @@
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
+#include "src/observe/numbered_path.h"
 #include "src/runtime/core/environment.h"
+#include "src/runtime/core/runtime_records.h"
 #include "src/runtime/core/test_hook.h"
 
 namespace penstock::runtime {
@@ -63,30 +67,23 @@ void LetGo(std::shared_ptr<const void>& keep_alive) {
   keep_alive.reset();
 }
 
-// Where PENSTOCK_PROFILE says, once.
-void WriteProfile(observe::ProfileRecorder& profile, Devices& devices, const base::Logger& logger) {
-  try {
-    const absl::Status written = profile.WriteFile(devices.public_devices());
-    if (!written.ok()) logger.Log(LogLevel::kError, "PENSTOCK_PROFILE: " + base::Str(written.message()));
-  } catch (const std::bad_alloc&) {
-    logger.Log(LogLevel::kError, "PENSTOCK_PROFILE: no memory to write it; set RuntimeOptions::profile_spans lower");
-  }
-}
-
 }  // namespace
 
-RuntimeCore::RuntimeCore(const RuntimeOptions& options)
+RuntimeCore::RuntimeCore(const RuntimeOptions& options, Settings settings)
     : logger_(options.log_level, options.log),
+      settings_(std::move(settings)),
       devices_(logger_, event_count_, base::UsableProcessors()),
-      staging_(devices_, event_count_, logger_, options.staging),
+      staging_(devices_, event_count_, logger_, settings_, options.staging),
       hostcalls_(HookedPollerOptions()),
       sync_(options.synchronous) {}
 
 absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(CheckOptions(options));
   base::WatchForks();
+  base::StartAnnotating();
+  PENSTOCK_ASSIGN_OR_RETURN(Settings settings, tune::AppliedSettings::Wanted(options.settings));
   try {
-    std::shared_ptr<RuntimeCore> core(new RuntimeCore(options), &RuntimeCore::Delete);
+    std::shared_ptr<RuntimeCore> core(new RuntimeCore(options, std::move(settings)), &RuntimeCore::Delete);
     PENSTOCK_RETURN_IF_ERROR(core->Make(options));
     return core;
   } catch (const std::bad_alloc&) {
@@ -107,11 +104,15 @@ absl::Status RuntimeCore::Make(const RuntimeOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST").status());
   PENSTOCK_ASSIGN_OR_RETURN(const int64_t pinned, PinnedBudgetOf(options.pinned_bytes, base::MemoryOfProcess()));
   PENSTOCK_RETURN_IF_ERROR(devices_.Make(options, pinned, checked));
-  PENSTOCK_RETURN_IF_ERROR(submission_.Count(options.submission_threads));
+  PENSTOCK_RETURN_IF_ERROR(submission_.Count(options.submission_threads, settings_));
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int> polling, PollingCoresOf(options.polling_cores));
-  MakeWorkers(options.workers > 0 ? options.workers : std::max(2, devices_.cores() - 1));
+  const int workers = settings_.Workers(options.workers);
+  MakeWorkers(workers > 0 ? workers : std::max(2, devices_.cores() - 1));
   PENSTOCK_RETURN_IF_ERROR(completion_.Start(event_count_, notifies_completion(), polling));
-  profile_.Start(options.profile_spans, base::Variable("PENSTOCK_PROFILE").value_or(""));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string measurement, observe::PatternIn("PENSTOCK_MEASURE"));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string profile, observe::PatternIn("PENSTOCK_PROFILE"));
+  if (options.measure || !measurement.empty()) observed_.meter.Start(std::chrono::steady_clock::now(), measurement);
+  observed_.profile.Start(options.profile_spans, profile);
   return absl::OkStatus();
 }
 
@@ -136,7 +137,7 @@ void RuntimeCore::End(std::shared_ptr<RuntimeCore> core) {
 
 void RuntimeCore::EndHere() {
   const absl::Status status = ShutdownAtLast();
-  WriteProfile(profile_, devices_, logger_);
+  WriteRecords(*this);
   if (status.ok()) return;
   Log(LogLevel::kError, base::Str(status.message()));
   base::LeakOnPurpose(shared_from_this());  // its threads are still running
@@ -151,7 +152,7 @@ RuntimeCore::~RuntimeCore() {
   devices_.DropPools();
 }
 
-absl::Status RuntimeCore::None() {
+absl::Status NoRuntime() {
   return absl::FailedPreconditionError("this Runtime was moved from; use the one it was moved to");
 }
 
@@ -251,7 +252,7 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
   workers_->Shutdown();
   staging_.End();
   devices_.EndPoolThreads();
-  WriteProfile(profile_, devices_, logger_);
+  WriteRecords(*this);
   joined_.store(true, std::memory_order_release);
   return absl::OkStatus();
 }

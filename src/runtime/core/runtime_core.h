@@ -19,7 +19,7 @@
 #include "src/driver/device_ref.h"
 #include "src/host/event_count.h"
 #include "src/host/worker_pool.h"
-#include "src/observe/profile_recorder.h"
+#include "src/observe/observed.h"
 #include "src/runtime/core/admission.h"
 #include "src/runtime/core/completion_threads.h"
 #include "src/runtime/core/device_submission.h"
@@ -30,8 +30,12 @@
 #include "src/runtime/core/staging_rings.h"
 #include "src/runtime/core/state_order.h"
 #include "src/runtime/core/sync_gate.h"
+#include "src/tune/applied_settings.h"
 
 namespace penstock::runtime {
+
+// What a call on a moved-from Runtime returns.
+absl::Status NoRuntime();
 
 class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
  public:
@@ -44,7 +48,8 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   // Whether every driver notifies the event count.
   bool notifies_completion() const { return devices_.notifies_completion(); }
   StateOrder& states() { return states_; }
-  observe::ProfileRecorder& profile() { return profile_; }
+  observe::Observed& observed() { return observed_; }
+  tune::AppliedSettings& settings() { return settings_; }
   host::WorkerPool& workers() { return *workers_; }
   // The group of workers near a device.
   int GroupOf(int device) const { return groups_[device]; }
@@ -63,8 +68,6 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::Status CheckOpen() const { return admission_.CheckOpen(); }
   bool forked() const { return admission_.forked(); }
   static absl::Status Forked() { return Admission::Forked(); }
-  // What a call on a moved-from Runtime returns.
-  static absl::Status None();
   // A fatal device error ends the runtime: it accepts nothing new, and every run in flight fails when it is advanced,
   // which this call does for all of them. Only the first error counts. Does nothing for any other status.
   void NoteFault(const absl::Status& status);
@@ -79,8 +82,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void LeftCopyEnded();
   // Has the completion thread, or a polling one, advance `run` (a run or a pipeline) until it has drained.
   void Watch(Progressable* run) { completion_.Watch(run); }
-  // Something that is watched has new work.
-  void WakeCompletion() { completion_.Wake(); }
+  CompletionThreads& completion() { return completion_; }
   absl::Status Shutdown(Deadline deadline);
   // Called when the handle ends: waits for every run, except that abandoned ones, which may never end, get only one
   // extra second. Does not wait if a Shutdown gave up before. It logs what is still running and keeps everything alive
@@ -93,7 +95,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void LeaveSync();
 
  private:
-  explicit RuntimeCore(const RuntimeOptions& options);
+  RuntimeCore(const RuntimeOptions& options, Settings settings);
   static void Delete(RuntimeCore* core);
   void EndHere();
   absl::Status ShutdownAtLast();
@@ -101,9 +103,10 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void MakeWorkers(int threads);
 
   base::Logger logger_;
+  tune::AppliedSettings settings_;
   host::EventCount event_count_;
   StateOrder states_;
-  observe::ProfileRecorder profile_;
+  observe::Observed observed_;
   Admission admission_;
   InFlightList in_flight_;
   Devices devices_;

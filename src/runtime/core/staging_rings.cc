@@ -15,19 +15,19 @@ absl::StatusOr<std::unique_ptr<memory::Staging>> StagingRings::Make(const driver
   driver::Driver& driver = *device.driver;
   memory::PinnedPool& pool = devices_.pinned(device.driver_index);
   const int most = std::max(1, devices_.cores() - 2);
+  const int threads = settings_.StagingThreads(options_.threads);
+  const int64_t chunk_bytes = settings_.StagingChunkBytes(options_.chunk_bytes);
   memory::StagingOptions options;
   options.threads = std::min(2, most);
-  const bool open = options_.threads == 0 || options_.chunk_bytes == 0;
+  const bool open = threads == 0 || chunk_bytes == 0;
   const bool measured = open && device.info.kind == driver::DeviceKind::kCuda;
   memory::StagingRates rates;
   if (measured) {
     PENSTOCK_ASSIGN_OR_RETURN(rates, memory::MeasureStaging(driver, pool, device.local));
     options = memory::TuneStaging(rates, most);
   }
-  if (options_.threads > 0) options.threads = options_.threads;
-  if (options_.chunk_bytes > 0) {
-    options.chunk_bytes = options.block_bytes = static_cast<size_t>(options_.chunk_bytes);
-  }
+  if (threads > 0) options.threads = threads;
+  if (chunk_bytes > 0) options.chunk_bytes = options.block_bytes = static_cast<size_t>(chunk_bytes);
   if (measured) logger_.Log(LogLevel::kInfo, "staging: " + memory::TextOf(rates, options));
   options.node = devices_.NodeOf(device.info);
   options.begin = [this, node = options.node](int thread) { devices_.BindToNode(node, thread, "staging threads"); };
@@ -63,10 +63,26 @@ absl::StatusOr<memory::Staging*> StagingRings::For(const driver::DeviceRef& devi
   return rings_.emplace_back(device.driver_index, node, *std::move(made)).staging.get();
 }
 
+memory::StagedBytes StagingRings::Posted() const {
+  memory::StagedBytes all = ended_;
+  for (const Ring& ring : rings_) {
+    const memory::StagedBytes of_ring = ring.staging->posted();
+    all.up += of_ring.up;
+    all.down += of_ring.down;
+  }
+  return all;
+}
+
+memory::StagedBytes StagingRings::posted() const {
+  base::MutexLock lock(mu_);
+  return Posted();
+}
+
 void StagingRings::End() {
   std::vector<Ring> ended;  // joined without holding the lock
   {
     base::MutexLock lock(mu_);
+    ended_ = Posted();
     ended.swap(rings_);
   }
 }

@@ -15,19 +15,22 @@
 #include "src/base/mutex.h"
 #include "src/memory/staging.h"
 #include "src/runtime/core/devices.h"
+#include "src/tune/applied_settings.h"
 
 namespace penstock::runtime {
 
 class StagingRings {
  public:
   StagingRings(Devices& devices, host::EventCount& event_count, const base::Logger& logger,
-               const StagingOptions& options)
-      : devices_(devices), event_count_(event_count), logger_(logger), options_(options) {}
+               tune::AppliedSettings& settings, const StagingOptions& options)
+      : devices_(devices), event_count_(event_count), logger_(logger), settings_(settings), options_(options) {}
 
   // The ring of a device, made by the first call.
   absl::StatusOr<memory::Staging*> For(const driver::DeviceRef& device);
   // Copies of fewer bytes do not use a ring.
   int64_t from_bytes() const { return options_.from_bytes; }
+  // By all rings, those that have ended included.
+  memory::StagedBytes posted() const;
   // Joins all threads. No copy may be under way.
   void End();
 
@@ -37,17 +40,20 @@ class StagingRings {
     std::unique_ptr<memory::Staging> staging;
   };
   absl::StatusOr<std::unique_ptr<memory::Staging>> Make(const driver::DeviceRef& device);
+  memory::StagedBytes Posted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   memory::Staging* Find(int driver_index, int node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Devices& devices_;
   host::EventCount& event_count_;
   const base::Logger& logger_;
+  tune::AppliedSettings& settings_;
   const StagingOptions options_;
 
-  base::Mutex mu_;
+  mutable base::Mutex mu_;
   base::CondVar made_;
   bool making_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<Ring> rings_ ABSL_GUARDED_BY(mu_);
+  memory::StagedBytes ended_ ABSL_GUARDED_BY(mu_);  // by rings that are gone
 };
 
 }  // namespace penstock::runtime

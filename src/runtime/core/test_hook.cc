@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "src/base/pace.h"
 #include "src/driver/checked/checked_driver.h"
 
 namespace penstock::runtime {
@@ -26,6 +27,10 @@ std::shared_ptr<const memory::Topology> HookedTopology() { return hook == nullpt
 host::HostcallPoller::Options HookedPollerOptions() {
   if (hook == nullptr) return {};
   return {.patience = hook->hostcall_patience, .now = hook->hostcall_clock};
+}
+
+ProgressFunction PacedByHook(const ProgressFunction& progress) {
+  return hook == nullptr ? base::Paced(progress) : base::Paced(progress, hook->progress_clock);
 }
 
 std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, bool checked,

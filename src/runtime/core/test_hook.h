@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 
+#include "penstock/progress.h"
 #include "src/base/log.h"
 #include "src/driver/driver.h"
 #include "src/driver/host/host_driver.h"
@@ -26,6 +27,8 @@ struct DriverHook {
   // How long hostcalls (driver/hostcall_slot.h) wait without a sign of life from the poller, and on which clock.
   std::chrono::nanoseconds hostcall_patience = std::chrono::seconds(10);
   std::function<std::chrono::steady_clock::time_point()> hostcall_clock = std::chrono::steady_clock::now;
+  // By which calls of this thread tell their progress.
+  std::function<std::chrono::steady_clock::time_point()> progress_clock = std::chrono::steady_clock::now;
 };
 
 // Applies the hook to runtimes that this thread creates during its lifetime. Scopes do not nest.
@@ -47,5 +50,7 @@ std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver
 memory::PinnedPoolOptions HookedPinnedOptions();
 std::shared_ptr<const memory::Topology> HookedTopology();
 host::HostcallPoller::Options HookedPollerOptions();
+// `progress` at its pace. Called where a call of the user begins.
+ProgressFunction PacedByHook(const ProgressFunction& progress);
 
 }  // namespace penstock::runtime

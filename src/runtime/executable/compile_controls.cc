@@ -176,7 +176,8 @@ class ControlCompiler {
                                                               const CompileOptions& options) {
     PENSTOCK_ASSIGN_OR_RETURN(
         auto core,
-        Compile(part.folded, options, {.is_part_of_graph = control.on_device, .is_part_of_region = control.in_region}));
+        Compile(part.folded, options,
+                {.is_part = true, .is_part_of_graph = control.on_device, .is_part_of_region = control.in_region}));
     const std::string why = control.on_device ? WhyNoGraph(core->graph()) : "";
     if (why.empty()) return core;
     return GiveToHost(control.id, why);

@@ -11,6 +11,7 @@
 #include "graph/declare/host_check.h"
 #include "penstock/status_macros.h"
 #include "src/base/environment.h"
+#include "src/base/pace.h"
 #include "src/base/status.h"
 #include "src/runtime/executable/mode_cost.h"
 #include "src/runtime/executable/tuning.h"
@@ -114,9 +115,7 @@ absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile(const De
   }
   if (!slots_[0]->constructs.empty()) PENSTOCK_RETURN_IF_ERROR(MakeGraphsOfConstructs());
   modes_.Start(slots_);
-  if (context_.graph.trace() != nullptr) {
-    PENSTOCK_RETURN_IF_ERROR(context_.graph.Describe(-1, context_.trace.SetBase(*slots_[0])));
-  }
+  PENSTOCK_RETURN_IF_ERROR(context_.graph.Describe(-1, context_.trace.Start(slots_)));
   return std::move(slots_);
 }
 
@@ -182,9 +181,24 @@ bool Compiler::MayBePartitioned(Mode mode) const {
          std::any_of(counts.begin(), counts.end(), [](int count) { return count > 0; });
 }
 
+absl::Status Compiler::Tell(const char* what, size_t done, size_t total) const {
+  if (!options_.progress) return absl::OkStatus();
+  const std::string graph = graph::Prefix(model()), text = graph + ": " + what;
+  const absl::Status told =
+      base::Tell(options_.progress, "CompileOptions::progress",
+                 {.what = text, .done = static_cast<int64_t>(done), .total = static_cast<int64_t>(total)});
+  return told.ok() ? told : base::Prefixed(graph, told);
+}
+
+graph::BeforePass Compiler::TellOfPasses() const {
+  if (!options_.progress) return {};
+  return
+      [this](int done, int total) { return Tell("planning", static_cast<size_t>(done), static_cast<size_t>(total)); };
+}
+
 // If the devices lack capacity for the kernels that wait for the host, no kernel waits: Host nodes cut the plan.
 absl::Status Compiler::MakePlan(graph::PlanOptions options) {
-  PENSTOCK_ASSIGN_OR_RETURN(graph::Plan plan, graph::MakePlan(model(), options));
+  PENSTOCK_ASSIGN_OR_RETURN(graph::Plan plan, graph::MakePlan(model(), options, TellOfPasses()));
   const int concurrent = options.in_order ? 1 : options.slots;
   const std::vector<int> hostcalls = MaxPendingHostcalls(plan, options.devices.size(), concurrent);
   for (size_t d = 0; d < hostcalls.size(); ++d) {
@@ -201,7 +215,7 @@ absl::Status Compiler::MakePlan(graph::PlanOptions options) {
                             " that wait on a device at once that too little is left";
     modes_.notes().push_back("Host nodes part the run: " + why);
     for (graph::PlanDevice& device : options.devices) device.no_hostcalls = why;
-    PENSTOCK_ASSIGN_OR_RETURN(plan, graph::MakePlan(model(), options));
+    PENSTOCK_ASSIGN_OR_RETURN(plan, graph::MakePlan(model(), options, TellOfPasses()));
   }
   context_.graph.SetPlan(std::move(plan));
   return absl::OkStatus();
@@ -211,7 +225,8 @@ absl::Status Compiler::AddHostChecks(const graph::PlanOptions& plan_options) {
   const absl::StatusOr<bool> by_variable = base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST");
   if (!by_variable.ok()) return base::Prefixed(graph::Prefix(model()), by_variable.status());
   if (!options_.check_against_host && !*by_variable) return absl::OkStatus();
-  PENSTOCK_RETURN_IF_ERROR(graph::MakePlan(model(), plan_options).status());  // reports mistakes of the declared graph
+  PENSTOCK_RETURN_IF_ERROR(
+      graph::MakePlan(model(), plan_options, TellOfPasses()).status());  // reports mistakes of the declared graph
   std::vector<std::string> unchecked;
   context_.graph.SetModel(
       std::make_shared<const Model>(graph::WithHostChecks(model(), options_.host_tolerance, unchecked)));
@@ -235,6 +250,7 @@ absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
   LoadedKernels kernels(plan().nodes.size());
   KernelLoads loads;
   for (size_t n = 0; n < plan().nodes.size(); ++n) {
+    PENSTOCK_RETURN_IF_ERROR(Tell("loading kernels", n, plan().nodes.size()));
     const PlanNode& node = plan().nodes[n];
     if (node.kind == PlanKind::kHostcall) {
       const driver::DeviceRef& caller = context_.graph.device(node.device);
@@ -291,6 +307,7 @@ absl::StatusOr<bool> Compiler::MakeProgram(const LoadedKernels& kernels, const D
 
 absl::Status Compiler::FindStaging(const driver::DeviceRef& device) {
   if (program().staged_copies == 0) return absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(Tell("pinning memory to stage copies in", 0, 1));
   const absl::Status found = runtime().WithMemory([&]() -> absl::Status {
     PENSTOCK_ASSIGN_OR_RETURN(context_.staging, runtime().staging().For(device));
     return absl::OkStatus();
@@ -325,6 +342,7 @@ absl::Status Compiler::MakeSlots() {
                         .pinned_node = runtime().device_set().NodeOf(first.info)};
   slot_count_ = SlotCount();
   for (int i = 0; i < slot_count_; ++i) {
+    PENSTOCK_RETURN_IF_ERROR(Tell("making slots", slots_.size(), static_cast<size_t>(slot_count_)));
     absl::StatusOr<std::unique_ptr<RunSlot>> slot = absl::UnknownError("");
     (void)runtime().WithMemory([&] { return (slot = RunSlot::Create(options, context_.submitter, i)).status(); });
     if (!slot.ok()) return DescribeSlotError(slots_.size(), slot.status());
@@ -345,6 +363,7 @@ absl::Status Compiler::DescribeSlotError(size_t slot, const absl::Status& cause)
 absl::StatusOr<bool> Compiler::MakeGraphs() {
   if (modes_.mode() == Mode::kStream) return true;
   for (size_t i = 0; i < slots_.size(); ++i) {
+    PENSTOCK_RETURN_IF_ERROR(Tell("making CUDA graphs", i, slots_.size()));
     using Upload = SlotGraphs::Upload;
     const Upload upload = modes_.mode() == Mode::kGraph ? Upload::kNow : Upload::kLater;  // now: waits for the device
     absl::Status made = runtime().WithMemory([&] { return slots_[i]->MakeGraphs(upload); });
@@ -368,6 +387,7 @@ absl::Status Compiler::MakeGraphsOfConstructs() {
   if (modes_.mode() == Mode::kAuto) modes_.ChooseGraph();
   if (modes_.mode() != Mode::kStream) return absl::OkStatus();
   for (size_t i = 0; i < slots_.size(); ++i) {
+    PENSTOCK_RETURN_IF_ERROR(Tell("making CUDA graphs of constructs", i, slots_.size()));
     for (const auto& construct : slots_[i]->constructs) {
       const absl::Status made = runtime().WithMemory([&] { return construct->MakeGraph(); });
       if (!made.ok()) return DescribeSlotError(i, context_.graph.Describe(construct->node(), made));

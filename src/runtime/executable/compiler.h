@@ -42,6 +42,7 @@ class HostcallReservation {
 struct DeclaredGraph {
   const Model* model = nullptr;  // to be checked whole; null: there are no constructs, or it is itself a part of one
   std::vector<std::string> notes{};  // for the submission report
+  bool is_part = false;  // a condition or body of a construct
   bool is_part_of_graph = false;  // it is part of a construct that the device decides: its graph is in another
   bool is_part_of_region = false;  // the same, in a resident region
   // Gives the slots their constructs, before graphs are made of them, and adds to the notes; null: there are none.
@@ -78,6 +79,9 @@ class Compiler {
   absl::Status MakeGraphsOfConstructs();
   graph::GraphSchedule ScheduleGraphs();
   Table<NodeId, bool> RefusedNodes();
+  // `what` is about to go on, to whoever wants to know (CompileOptions::progress), and may end Compile.
+  absl::Status Tell(const char* what, size_t done, size_t total) const;
+  graph::BeforePass TellOfPasses() const;
   absl::Status DescribeSlotError(size_t slot, const absl::Status& cause) const;
 
   const Model& model() const { return context_.graph.model(); }

@@ -68,6 +68,7 @@ absl::Status DeviceConstruct::MakeGraph() {
     const absl::StatusOr<driver::GraphExec> exec = driver_.Instantiate(graph);
     made = exec.status();
     if (made.ok()) alone_ = *exec;
+    if (made.ok()) outer_.options().runtime.observed().counts.instantiations += 1;
   }
   if (made.ok()) made = SetExec(alone_, alone_);
   driver_.DestroyGraph(graph);

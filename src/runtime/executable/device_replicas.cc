@@ -11,10 +11,12 @@
 #include "src/base/status.h"
 #include "src/host/progress.h"
 #include "src/runtime/core/runtime_core.h"
+#include "src/runtime/core/test_hook.h"
 #include "src/runtime/executable/compile_controls.h"
 #include "src/runtime/executable/device_choice.h"
 #include "src/runtime/executable/internals.h"
 #include "src/runtime/executable/profile_graph.h"
+#include "src/runtime/executable/slot_wait.h"
 
 namespace penstock::runtime {
 namespace {
@@ -110,9 +112,12 @@ absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::
   }
   if (!options.devices.empty()) PENSTOCK_RETURN_IF_ERROR(CheckShares(model, shares, runtime->devices().size()));
   std::vector<Member> members;
+  const ProgressFunction progress = PacedByHook(options.progress);
   for (const DeviceShare& share : shares) {
     CompileOptions on = options;
+    on.progress = progress;
     on.device = share.device;
+    runtime->settings().Fill(model.name.view(), on);
     UseProfile(*runtime, on);
     PENSTOCK_ASSIGN_OR_RETURN(auto core, CreateExecutable(runtime, model, on));
     PENSTOCK_RETURN_IF_ERROR(CheckDeviceBytes(*core, options.device_bytes));
@@ -167,9 +172,9 @@ absl::StatusOr<ExecutableSet::TakenSlot> ExecutableSet::TakeSlot(int only, Deadl
   if (wait == Wait::kYes) {
     const WaitingLaunch waiting(waiting_);
     if (!take()) {
-      const auto since = std::chrono::steady_clock::now();
+      const SlotWait waits(first().context());
       host::WaitForProgress(runtime.event_count(), runtime.notifies_completion(), deadline.at(), take);
-      if (taken.slot != nullptr) members_[taken.member].core->context().trace.RecordWait(*taken.slot, since);
+      if (taken.slot != nullptr) members_[taken.member].core->context().trace.RecordWait(*taken.slot, waits.since());
     }
   } else {
     take();

@@ -6,12 +6,14 @@
 
 #include "graph/common/message.h"
 #include "penstock/status_macros.h"
+#include "src/base/annotate.h"
 #include "src/base/process_life.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
 #include "src/runtime/executable/internals.h"
 #include "src/runtime/executable/loops_report.h"
+#include "src/runtime/executable/slot_wait.h"
 #include "src/runtime/program/tuning.h"
 #include "src/runtime/run/application_stream.h"
 #include "src/runtime/run/internals.h"
@@ -75,7 +77,7 @@ ExecutableCore::ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model
 }
 
 ExecutableCore::~ExecutableCore() {
-  if (context_.trace.for_profile()) runtime().profile().End(graph().number(), profiled_);
+  if (context_.trace.for_profile()) runtime().observed().profile.End(graph().number());
   pool_.Clear();
   if (handles_gone_.load()) context_.runtime->memory().ReleaseEnds();
 }
@@ -85,6 +87,8 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> ExecutableCore::Create(std::shar
                                                                        const CompileOptions& options,
                                                                        const DeclaredGraph& declared) {
   PENSTOCK_RETURN_IF_ERROR(runtime->CheckOpen());
+  const base::AnnotatedRange range(base::Annotating() ? base::AnnotationOf("compile " + std::string(model.name.view()))
+                                                      : nullptr);
   std::shared_ptr<ExecutableCore> core(new ExecutableCore(std::move(runtime), model, options),
                                        base::DeleteUnlessForked());
   Compiler compiler(core->context_, core.get(), options, core->modes_, core->hostcalls_);
@@ -92,6 +96,9 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> ExecutableCore::Create(std::shar
   core->runtime().NoteFault(slots.status());
   PENSTOCK_RETURN_IF_ERROR(slots.status());
   core->pool_.Set(*std::move(slots));
+  observe::GraphCounts& graphs = core->runtime().observed().graphs;
+  core->context_.counts = declared.is_part ? &graphs.parts() : &graphs.Of(model.name.view());
+  core->counted_ = observe::CountedExecutable(*core->context_.counts);
   SetTurns(core->context_, options, core->slots());
   core->runtime().AddExecutable(core);
   return core;
@@ -167,9 +174,9 @@ absl::StatusOr<RunSlot*> ExecutableCore::AcquireSlot(Deadline deadline, Wait wai
   }
   const WaitingLaunch waiting(waiting_);
   if (!take()) {
-    const auto since = std::chrono::steady_clock::now();
+    const SlotWait waits(context_);
     host::WaitForProgress(runtime().event_count(), runtime().notifies_completion(), deadline.at(), take);
-    if (slot != nullptr) context_.trace.RecordWait(*slot, since);
+    if (slot != nullptr) context_.trace.RecordWait(*slot, waits.since());
   }
   if (slot != nullptr) return slot;
   PENSTOCK_RETURN_IF_ERROR(runtime().CheckOpen());
@@ -239,6 +246,7 @@ absl::StatusOr<int> ExecutableCore::Prepare(RunSlot& slot, const detail::BoundVa
 
 absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const detail::BoundValues& values, Deadline deadline,
                                           Kind kind) {
+  const base::AnnotatedRange range(graph().annotations().launch);
   slot->fault.Reset();
   const bool profiled = context_.trace.for_profile();
   durations_.Begin(slot->launched);
@@ -261,6 +269,7 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const detail::BoundValu
   }
   if (!slot->bound.consumed.empty()) values.Consume(slot->bound.consumed);
   const int64_t serial = launches_.fetch_add(1, std::memory_order_relaxed);
+  context_.counts->Began();
   const bool needs_workers = slot->Begin(serial, deadline.at()) > 0;
   slot->progress.has_turn.store(!context_.turns->used(), std::memory_order_relaxed);
   auto* run = new RunCore(std::static_pointer_cast<ExecutableCore>(shared_from_this()), context_, slot, deadline);

@@ -119,6 +119,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
   absl::StatusOr<int> Prepare(RunSlot& slot, const detail::BoundValues& bindings);
 
   RunContext context_;
+  observe::CountedExecutable counted_;
   HostcallReservation hostcalls_;
   ModeSelection modes_{context_};
   LaunchBinder binder_{context_};

@@ -51,6 +51,7 @@ Profile::Graph ProfileGraphOf(const CompiledGraph& graph, int slots) {
   Profile::Graph to;
   to.executable = graph.number();
   to.name = plan.graph;
+  to.where = graph::Where(graph.model().name.source());
   to.slots = slots;
   for (const graph::Arena& arena : plan.arenas) {
     (arena.device < 0 ? to.slot_pinned_bytes : to.slot_device_bytes) += arena.bytes;
@@ -66,6 +67,7 @@ Profile::Graph ProfileGraphOf(const CompiledGraph& graph, int slots) {
     node.lane = from.lane;
     for (const NodeId before : from.preds) node.after.push_back(before);
     AddBytes(graph, from, node);
+    if (from.decl >= 0) node.flops = graph.model().nodes[from.decl].flops;
     to.nodes.push_back(std::move(node));
   }
   return to;
@@ -74,15 +76,14 @@ Profile::Graph ProfileGraphOf(const CompiledGraph& graph, int slots) {
 }  // namespace
 
 void UseProfile(RuntimeCore& runtime, CompileOptions& options) {
-  options.profile = options.profile || runtime.profile().records_all();
-  if (options.profile && options.trace == nullptr) options.trace = runtime.profile().trace();
+  options.profile = options.profile || runtime.observed().profile.records_all();
+  if (options.profile && options.trace == nullptr) options.trace = runtime.observed().profile.trace();
 }
 
 void AddToProfile(const std::shared_ptr<ExecutableCore>& core) {
   if (!core->context().trace.for_profile()) return;
-  core->runtime().profile().Add(
-      ProfileGraphOf(core->graph(), core->slots()),
-      std::shared_ptr<const observe::ProfiledGraph>(core->shared_from_this(), &core->profiled_), core->graph().trace());
+  core->runtime().observed().profile.Add(ProfileGraphOf(core->graph(), core->slots()), core->profiled_,
+                                         core->graph().trace());
   for (const ControlPart& part : core->parts()) AddToProfile(part.core);
 }
 

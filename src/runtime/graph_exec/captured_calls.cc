@@ -24,6 +24,7 @@ absl::StatusOr<bool> CapturedCalls::Capture(EntryId e) {
   graph.LeaveGate(entry.node);
   PENSTOCK_RETURN_IF_ERROR(captured.status());
   captures_ += captured->calls;
+  slot_.options().runtime.observed().counts.captures += captured->calls;
   driver::Graph& child = children_[e];
   if (child) driver_.DestroyGraph(child);
   child = captured->graph;

@@ -1,10 +1,16 @@
 #include "src/runtime/graph_exec/node_timestamps.h"
 
+#include <limits>
 #include <utility>
 
 #include "penstock/status_macros.h"
 
 namespace penstock::runtime {
+namespace {
+
+constexpr int kHighest = std::numeric_limits<int>::min();  // of priorities
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<NodeTimestamps>> NodeTimestamps::Create(const Options& options) {
   const GraphProgram& replay = *options.replay;
@@ -39,18 +45,16 @@ NodeTimestamps::NodeTimestamps(const Options& options, const driver::LibraryCode
   Forget();
 }
 
-absl::StatusOr<bool> NodeTimestamps::AddBegin(int32_t entry, driver::Graph to, std::vector<int32_t>& after,
-                                              int priority) const {
+absl::StatusOr<bool> NodeTimestamps::AddBegin(int32_t entry, driver::Graph to, std::vector<int32_t>& after) const {
   const size_t begin = begin_[entry];
   if (begin < first_begin_) return false;
-  PENSTOCK_ASSIGN_OR_RETURN(const int32_t number, driver_.AddNode(to, after, &timestamps_[begin].op, priority));
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t number, driver_.AddNode(to, after, &timestamps_[begin].op, kHighest));
   after.assign(1, number);
   return true;
 }
 
-absl::StatusOr<int32_t> NodeTimestamps::AddEnd(int32_t entry, driver::Graph to, std::span<const int32_t> ends,
-                                               int priority) const {
-  return driver_.AddNode(to, ends, &timestamps_[EndOf(entry)].op, priority);
+absl::StatusOr<int32_t> NodeTimestamps::AddEnd(int32_t entry, driver::Graph to, std::span<const int32_t> ends) const {
+  return driver_.AddNode(to, ends, &timestamps_[EndOf(entry)].op, kHighest);
 }
 
 NodeTimestamps::Times NodeTimestamps::Of(int32_t entry) const {

@@ -3,7 +3,8 @@
 // A timestamp node (src/driver/timestamp.h) follows each node and marks its end; whatever follows the node follows the
 // timestamp instead. A node with exactly one predecessor in its graph begins at the end of that one; any other node has
 // a timestamp before it, too. A chain thus costs one timestamp for each node. Nothing follows the last timestamps: a
-// graph ends when all its nodes have.
+// graph ends when all its nodes have. Timestamps have the highest priority: of another run's kernel that fills the
+// device, one block has to end before a timestamp is taken, not all.
 //
 // Ownership: owns the memory of the timestamps, which is pinned, and the operations that write it; graphs borrow these.
 //            Belongs to the slot's SlotGraphs.
@@ -45,10 +46,10 @@ class NodeTimestamps {
 
   // Called before the node of an entry is added to a graph after the nodes `after`: adds the timestamp of its beginning
   // and puts it into `after` in place of the others. Returns false if the node needs none.
-  absl::StatusOr<bool> AddBegin(int32_t entry, driver::Graph to, std::vector<int32_t>& after, int priority) const;
+  absl::StatusOr<bool> AddBegin(int32_t entry, driver::Graph to, std::vector<int32_t>& after) const;
   // Called after the nodes of the entry have been added, with those that are last. Returns the number of the node that
   // others come after instead.
-  absl::StatusOr<int32_t> AddEnd(int32_t entry, driver::Graph to, std::span<const int32_t> ends, int priority) const;
+  absl::StatusOr<int32_t> AddEnd(int32_t entry, driver::Graph to, std::span<const int32_t> ends) const;
 
   // In nanoseconds on the device's clock; 0 if not written since Forget.
   struct Times {

@@ -227,6 +227,7 @@ absl::Status SlotGraphs::MakeGraph(GraphId graph, Values values) {
   driver_.DestroyGraph(nodes);
   PENSTOCK_RETURN_IF_ERROR(exec.status());
   ++counts_.instantiations;
+  slot_.options().runtime.observed().counts.instantiations += 1;
   Made& made = made_[graph];
   if (made.exec) driver_.DestroyExec(made.exec);
   made.exec = *exec;
@@ -247,7 +248,7 @@ absl::StatusOr<NodeNumbers> SlotGraphs::AddEntry(EntryId e, driver::Graph to, st
                                                  Values values) {
   Node& node = nodes_[e];
   if (timestamps_ != nullptr) {
-    PENSTOCK_ASSIGN_OR_RETURN(const bool added, timestamps_->AddBegin(e, to, after, priority));
+    PENSTOCK_ASSIGN_OR_RETURN(const bool added, timestamps_->AddBegin(e, to, after));
     counts_.nodes_made += added ? 1 : 0;
   }
   NodeNumbers ends;
@@ -269,7 +270,7 @@ absl::StatusOr<NodeNumbers> SlotGraphs::AddEntry(EntryId e, driver::Graph to, st
   node.enabled = true;
   if (timestamps_ == nullptr) return ends;
   ++counts_.nodes_made;
-  PENSTOCK_ASSIGN_OR_RETURN(const int32_t end, timestamps_->AddEnd(e, to, ends, priority));
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t end, timestamps_->AddEnd(e, to, ends));
   return NodeNumbers{end};
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/annotate.h"
 #include "src/base/catch_all.h"
 #include "src/base/status.h"
 #include "src/base/thread.h"
@@ -16,7 +17,7 @@ absl::Status HostStages::Start() {
   try {
     for (size_t s = 0; s < stages.size(); ++s) {
       for (int w = 0; w < stages[s].workers; ++w) {
-        threads_.push_back(base::StartThread("ps-" + stages[s].name, [this, s] { Work(s); }));
+        threads_.push_back(base::StartThread("ps-" + stages[s].name, [this, s, w] { Work(s, w); }));
       }
     }
   } catch (const std::system_error& error) {
@@ -31,7 +32,7 @@ void HostStages::Join() {
   threads_.clear();
 }
 
-void HostStages::Work(size_t s) {
+void HostStages::Work(size_t s, int thread) {
   const Stage& stage = state_.table->stages()[s];
   for (;;) {
     int i = ItemBook::kNone;
@@ -45,12 +46,30 @@ void HostStages::Work(size_t s) {
     }
     base::WhenThreadEnds go_on([&] {
       End(s, i, base::Prefixed(stage.prefix, base::EndedItsThread("its function")));
-      base::GoOnElsewhere([&] { Work(s); });
+      base::GoOnElsewhere([&] { Work(s, thread); });
     });
-    absl::Status status = CallOnItem(stage.prefix, stage.call, state_.items.at(i));
+    absl::Status status = Call(s, thread, state_.items.at(i));
     go_on.Cancel();
     End(s, i, std::move(status));
   }
+}
+
+absl::Status HostStages::Call(size_t s, int thread, PipelineItem& item) {
+  const Stage& stage = state_.table->stages()[s];
+  const base::AnnotatedRange range(stage.annotation, static_cast<int64_t>(item.id));
+  const observe::ProfileRecorder& profile = state_.runtime().observed().profile;
+  if (!profile.records_all()) return CallOnItem(stage.prefix, stage.call, item);
+  Trace& trace = *profile.trace();
+  const auto number = static_cast<int64_t>(item.id);
+  const double begin = trace.Now();
+  absl::Status status = CallOnItem(stage.prefix, stage.call, item);
+  trace.Add({.name = stage.name,
+             .track = "stage " + stage.name + " thread " + std::to_string(thread),
+             .kind = SpanKind::kHost,
+             .begin_us = begin,
+             .end_us = trace.Now(),
+             .run = number});
+  return status;
 }
 
 void HostStages::End(size_t stage, int i, absl::Status status) {

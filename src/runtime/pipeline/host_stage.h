@@ -27,7 +27,8 @@ class HostStages {
   void Join();
 
  private:
-  void Work(size_t stage);
+  void Work(size_t stage, int thread);
+  absl::Status Call(size_t stage, int thread, PipelineItem& item);
   void End(size_t stage, int item, absl::Status status);
 
   PipelineState& state_;

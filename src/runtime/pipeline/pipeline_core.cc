@@ -48,6 +48,7 @@ absl::StatusOr<std::shared_ptr<PipelineCore>> PipelineCore::Create(detail::Stage
   std::shared_ptr<PipelineCore> core;
   try {
     PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<StageTable> table, StageTable::Create(std::move(stages)));
+    options.window = table->runtime()->settings().Window(table->first_run(), options.window);
     core.reset(new PipelineCore(std::move(table), value, std::move(options)), base::DeleteUnlessForked());
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
@@ -59,6 +60,8 @@ absl::StatusOr<std::shared_ptr<PipelineCore>> PipelineCore::Create(detail::Stage
   if (!started.ok()) core->EndThreads();
   PENSTOCK_RETURN_IF_ERROR(started);
   core->state_.runtime().Watch(core.get());
+  observe::ProfileRecorder& profile = core->state_.runtime().observed().profile;
+  if (profile.records_all()) profile.pipelines().Add(core, profile.trace()->Now());
   return core;
 }
 
@@ -268,15 +271,20 @@ absl::Status PipelineCore::Enter(PipelineItem& item, const ItemOptions& options)
 void PipelineCore::PumpHere() {
   if (!base::InDeviceCode() && !host::HostcallPoller::IsCurrent()) return queues_.Pump();
   state_.runtime().event_count().Notify();
-  state_.runtime().WakeCompletion();
+  state_.runtime().completion().Wake();
 }
 
 // Taking items out
 
 int PipelineCore::TakeReady(ItemBook::Batch* batch) {
-  base::MutexLock lock(state_.mu);
-  const int item = state_.book.Take(batch);
-  if (item >= 0) ++state_.counts.delivered;
+  int item = ItemBook::kNone;
+  {
+    base::MutexLock lock(state_.mu);
+    item = state_.book.Take(batch);
+    if (item >= 0) ++state_.counts.delivered;
+  }
+  observe::RunMeter& meter = state_.runtime().observed().meter;
+  if (item >= 0 && meter.on()) meter.ItemEnded(Clock::now());
   return item;
 }
 
@@ -360,7 +368,7 @@ void PipelineCore::Cancel() {
     state_.EndAll(absl::CancelledError("pipeline: it was cancelled before the item had been through all stages"));
   }
   state_.runtime().event_count().Notify();
-  state_.runtime().WakeCompletion();
+  state_.runtime().completion().Wake();
   PumpHere();
 }
 
@@ -416,11 +424,13 @@ void PipelineCore::CloseHere() {
   WaitAndPump(state_, queues_, Deadline(), [&] { return IsQuiet(); });
   EndThreads();
   for (int i; (i = TakeReady()) >= 0;) Free(state_.items.at(i));
+  observe::ProfileRecorder& profile = state_.runtime().observed().profile;
+  if (profile.records_all()) profile.pipelines().End(*this, profile.trace()->Now());
   state_.DropCallables();
   closed_.store(true);  // before checking abandoned items: Return leaks what has to stay for later ones
   state_.FreeAbandoned();
   if (state_.HasAbandoned()) base::LeakOnPurpose(shared_from_this());
-  state_.runtime().WakeCompletion();
+  state_.runtime().completion().Wake();
 }
 
 PipelineStats PipelineCore::stats() const {

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "penstock/pipeline.h"
 #include "src/host/progress.h"
+#include "src/observe/profiled_pipelines.h"
 #include "src/runtime/core/progressable.h"
 #include "src/runtime/pipeline/host_stage.h"
 #include "src/runtime/pipeline/internals.h"
@@ -33,7 +34,9 @@ namespace penstock::runtime {
 // What happens to the pipeline when a source has no more.
 enum class AtEndOfSource : uint8_t { kStop, kLeaveOpen };
 
-class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, public Progressable {
+class PipelineCore final : public std::enable_shared_from_this<PipelineCore>,
+                           public Progressable,
+                           public observe::ProfiledPipeline {
  public:
   static absl::StatusOr<std::shared_ptr<PipelineCore>> Create(detail::StageList stages, const detail::ValueType& value,
                                                               PipelineOptions options);
@@ -54,7 +57,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   absl::Status Drain(Deadline deadline);
   void Cancel();
   absl::Status status() const;
-  PipelineStats stats() const;
+  PipelineStats stats() const override;
   const PipelineState& state() const { return state_; }  // for what is constant in it
   // Called when the handle ends: cancels, and returns when nothing is in flight, or leaves that to another thread.
   void Close();

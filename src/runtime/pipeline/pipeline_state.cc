@@ -142,7 +142,7 @@ void PipelineState::NoteDue(const PipelineItem& item) {
   if (due >= due_ns_.load(std::memory_order_relaxed)) return;
   due_ns_.store(due, std::memory_order_relaxed);
   runtime_->event_count().Notify();
-  runtime_->WakeCompletion();
+  runtime_->completion().Wake();
 }
 
 void PipelineState::Expire() {

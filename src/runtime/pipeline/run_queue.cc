@@ -237,7 +237,7 @@ void RunQueues::BeginActivity() {
   const Clock::time_point now = Clock::now();
   const int64_t before = state_.activity.active_ns.exchange(now.time_since_epoch().count());
   if (now > Clock::time_point(std::chrono::nanoseconds(before)) + tuning::kLinger / 2)
-    state_.runtime().WakeCompletion();
+    state_.runtime().completion().Wake();
 }
 
 void RunQueues::NoteMove(RunQueue& queue, Clock::time_point now) {

@@ -80,9 +80,9 @@ absl::Status StageTable::Check(const detail::StageList& stages) {
       note(stage, "its function is null; give one that can be called");
     } else if (!stage.links.empty() && first) {
       note(stage, "a Then comes right behind a Run, or another Then");
-    } else if (!stage.run && (stage.workers < 1 || stage.workers > kMostWorkers)) {
-      note(stage,
-           absl::StrCat("HostStageOptions::workers is ", stage.workers, "; it must be from 1 to ", kMostWorkers));
+    } else if (!stage.run && (stage.workers < 0 || stage.workers > kMostWorkers)) {
+      note(stage, absl::StrCat("HostStageOptions::workers is ", stage.workers, "; it must be from 1 to ", kMostWorkers,
+                               ", or 0 to leave it to the settings"));
     }
   }
   if (text.empty() && !any_run) text = "pipeline: no stage is a Run; a pipeline has at least one";
@@ -110,6 +110,11 @@ absl::Status StageTable::MakeStages(detail::StageList stages) {
     }
     stage.call = std::move(decl.call);
     stage.workers = decl.workers;
+    stage.annotation = base::AnnotationOf(stage.name);
+  }
+  for (Stage& stage : stages_) {
+    if (!stage.executables.empty()) continue;
+    stage.workers = std::max(1, runtime_->settings().StageWorkers(stage.name, stage.workers));
   }
   for (Stage& stage : stages_) in_order_.push_back(FinishStage(stage));
   return absl::OkStatus();
@@ -128,6 +133,11 @@ std::shared_ptr<ExecutableSet> StageTable::FindExecutable(std::string_view name)
     }
   }
   return nullptr;
+}
+
+std::string_view StageTable::first_run() const {
+  const auto runs = [](const Stage& stage) { return !stage.executables.empty(); };
+  return std::find_if(stages_.begin(), stages_.end(), runs)->executables[0].name;
 }
 
 int64_t StageTable::default_window() const {

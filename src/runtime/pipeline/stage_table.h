@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "penstock/pipeline.h"
+#include "src/base/annotate.h"
 #include "src/runtime/executable/device_replicas.h"
 #include "src/runtime/pipeline/item.h"
 #include "src/runtime/pipeline/utilization.h"
@@ -54,6 +55,7 @@ struct Stage {
   std::vector<StageExecutable> executables{};  // if it is no host stage
   bool keeps_slots = false;  // items hold their slots from beginning to end
   std::vector<int> devices{};  // StageTable::devices
+  base::AnnotationText annotation = nullptr;  // of a host stage
 
   // What an item holds of the stage's first executable.
   PipelineItem::Part& PartOf(PipelineItem& item) const { return item.parts[executables[0].part]; }
@@ -79,6 +81,8 @@ class StageTable {
   std::vector<bool> keyed() const;
   // The executable of the first Run or Then with this name; null: there is none.
   std::shared_ptr<ExecutableSet> FindExecutable(std::string_view name) const;
+  // The name of the first Run, by which the pipeline goes.
+  std::string_view first_run() const;
   // Twice the threads and slots of all stages.
   int64_t default_window() const;
   // MakeParts: what a new item holds of executables. PartOfGraph: which of these parts is of that graph; -1: none.

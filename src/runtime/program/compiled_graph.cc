@@ -32,10 +32,12 @@ CompiledGraph::CompiledGraph(std::shared_ptr<const Model> model, const std::vect
       number_(NextNumber()),
       event_count_(event_count),
       model_(std::move(model)),
+      label_(std::make_shared<const std::string>(graph::Prefix(*model_))),
       home_(default_device) {}
 
 void CompiledGraph::SetPlan(graph::Plan plan) {
   plan_ = std::move(plan);
+  annotations_ = GraphAnnotations(plan_);
   lane_devices_.clear();
   for (const graph::Lane& lane : plan_.lanes) lane_devices_.push_back(device(lane.device).local);
   if (!plan_.lanes.empty()) home_ = plan_.lanes[0].device;
@@ -70,8 +72,6 @@ void CompiledGraph::LeaveGate(int32_t node) const {
 absl::Status CompiledGraph::Describe(int32_t node, const absl::Status& cause) const {
   return base::Prefixed(node < 0 ? Label() : TextOfNode(node), cause);
 }
-
-std::string CompiledGraph::Label() const { return graph::Prefix(*model_); }
 
 std::string CompiledGraph::TextOfNode(int32_t node) const {
   const PlanNode& n = plan_.nodes[node];

@@ -19,6 +19,7 @@
 #include "src/base/try_semaphore.h"
 #include "src/driver/device_ref.h"
 #include "src/host/event_count.h"
+#include "src/runtime/program/graph_annotations.h"
 #include "src/runtime/program/program.h"
 
 namespace penstock::runtime {
@@ -42,6 +43,7 @@ class CompiledGraph {
   const Program& program() const { return program_; }
   const std::shared_ptr<Trace>& trace() const { return trace_; }  // null if runs are not recorded
   int64_t number() const { return number_; }  // of the executable, in the process
+  const GraphAnnotations& annotations() const { return annotations_; }
 
   const std::vector<driver::DeviceRef>& devices() const { return devices_; }
   const driver::DeviceRef& device(int32_t device) const { return devices_[device]; }
@@ -61,7 +63,8 @@ class CompiledGraph {
   // `cause`, prefixed with the node of the plan, or with the graph if `node` is -1.
   absl::Status Describe(int32_t node, const absl::Status& cause) const;
   // "graph 'name'".
-  std::string Label() const;
+  const std::string& Label() const { return *label_; }
+  const std::shared_ptr<const std::string>& shared_label() const { return label_; }
   std::string TextOfNode(int32_t node) const;
   // "launching nodes 'a' to 'z', 26 in one graph".
   std::string TextOfGraph(int32_t graph) const;
@@ -74,8 +77,10 @@ class CompiledGraph {
   const int64_t number_;
   host::EventCount& event_count_;
   std::shared_ptr<const Model> model_;
+  const std::shared_ptr<const std::string> label_;
   graph::Plan plan_;
   Program program_;
+  GraphAnnotations annotations_;
   int32_t home_;
   driver::Driver* driver_ = nullptr;  // of home_
   std::vector<int> lane_devices_;

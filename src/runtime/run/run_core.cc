@@ -19,22 +19,22 @@ struct PostedCallback {
   std::function<void(const absl::Status&)> callback;
   absl::Status status;
   RuntimeCore* runtime;
+  std::shared_ptr<const std::string> graph;  // whose run it is
 };
 
 void CallBack(const std::function<void(const absl::Status&)>& callback, const absl::Status& status,
-              const RuntimeCore& runtime) {
-  if (callback == nullptr) {
-    return runtime.Log(LogLevel::kError, "a run's OnDone callback is null; give one that can be called");
-  }
+              const RuntimeCore& runtime, const std::string& graph) {
+  const std::string who = graph + ": a run's OnDone callback";
+  if (callback == nullptr) return runtime.Log(LogLevel::kError, who + " is null; give one that can be called");
   base::UserCodeScope scope;
-  const absl::Status called = base::CatchAll("a run's OnDone callback", [&] { callback(status); });
+  const absl::Status called = base::CatchAll(who, [&] { callback(status); });
   if (!called.ok()) runtime.Log(LogLevel::kError, base::Str(called.message()));
 }
 
 void RunPostedCallback(void* context, int64_t) {
   const base::UserCodeScope scope;  // also for destroying what the callback owns
   const std::unique_ptr<PostedCallback> posted(static_cast<PostedCallback*>(context));
-  CallBack(posted->callback, posted->status, *posted->runtime);
+  CallBack(posted->callback, posted->status, *posted->runtime, *posted->graph);
 }
 
 }  // namespace
@@ -44,6 +44,7 @@ RunCore::RunCore(std::shared_ptr<RunOwner> owner, const RunContext& context, Run
       context_(context),
       serial_(slot->progress.serial),
       runtime_(context.runtime),
+      graph_(context.graph.shared_label()),
       driver_(&context.graph.driver()),
       workers_(runtime_->GroupOf(context.graph.home())),
       open_slot_(slot),
@@ -229,6 +230,11 @@ void RunCore::Complete() {
   LeaveStates();
   const absl::Status status = DescribeEnd(*slot_);
   context_.trace.Record(*slot_);
+  base::EndAnnotation(slot_->progress.annotation);
+  context_.counts->Drained();
+  observe::Observed& observed = runtime_->observed();
+  const bool metered = observed.meter.on() && context_.counts != &observed.graphs.parts();
+  if (metered) observed.meter.RunEnded(std::chrono::steady_clock::now());
   slot_->predecessors.Release();
   std::shared_ptr<const void> keep_alive = std::exchange(slot_->bound.keep_alives, nullptr);
   const std::shared_ptr<RunOwner> owner = std::move(owner_);
@@ -285,6 +291,7 @@ void RunCore::Abandon(const absl::Status& why) {
 std::vector<RunCore::Callback> RunCore::EndLocked(const absl::Status& status) {
   if (ended_.load(std::memory_order_relaxed)) return {};
   status_ = status;
+  context_.counts->Ended(status);
   ended_.store(true, std::memory_order_release);
   return std::exchange(callbacks_, {});
 }
@@ -296,12 +303,12 @@ void RunCore::Announce(std::vector<Callback> callbacks, const absl::Status& stat
 
 void RunCore::Post(Callback callback, absl::Status status) {
   auto posted =
-      std::make_unique<PostedCallback>(PostedCallback{std::move(callback), std::move(status), runtime_.get()});
+      std::make_unique<PostedCallback>(PostedCallback{std::move(callback), std::move(status), runtime_.get(), graph_});
   runtime_->workers().Post({&RunPostedCallback, posted.release(), 0}, workers_);
 }
 
 void RunCore::OnDone(Callback callback) {
-  if (forked()) return CallBack(callback, RuntimeCore::Forked(), *runtime_);
+  if (forked()) return CallBack(callback, RuntimeCore::Forked(), *runtime_, *graph_);
   if (Keep(callback)) return WatchInBackground();
   Post(std::move(callback), status());
 }

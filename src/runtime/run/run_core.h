@@ -105,6 +105,7 @@ class RunCore final : public Progressable, public Predecessor, public HostSteps:
   const RunContext& context_;
   const int64_t serial_;
   const std::shared_ptr<RuntimeCore> runtime_;
+  const std::shared_ptr<const std::string> graph_;  // what messages call it
   const driver::Driver* const driver_;
   const int workers_;  // the group of workers near its device
 

@@ -31,6 +31,7 @@ struct RunContext {
   RunTrace trace{graph};
   memory::Staging* staging = nullptr;  // null if no copy uses the ring
   bool in_order = false;  // CompileOptions::in_order
+  observe::RunCounts* counts = nullptr;  // of the runtime; set by Compile
   const std::unique_ptr<SubmissionTurns> turns = std::make_unique<SubmissionTurns>();
 };
 

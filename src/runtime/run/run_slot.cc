@@ -65,7 +65,8 @@ RunSlot::~RunSlot() {
     const driver::DeviceRef& d = graph().device(graph().plan().lanes[l].device);
     const driver::CurrentDevice current(*d.driver, d.local);
     const absl::Status cleared = launch[l].Clear();
-    if (!cleared.ok()) options().runtime.Log(LogLevel::kError, base::Str(cleared.message()));
+    if (cleared.ok()) continue;
+    options().runtime.Log(LogLevel::kError, graph().Label() + ": " + base::Str(cleared.message()));
   }
 }
 
@@ -120,6 +121,8 @@ absl::StatusOr<std::unique_ptr<WholeGraph>> RunSlot::ExportGraph() {
 
 int32_t RunSlot::Begin(int64_t serial, std::chrono::steady_clock::time_point deadline) {
   progress.Reset(serial, deadline);
+  queues.state_waits.Reset();
+  progress.annotation = base::BeginAnnotation(graph().annotations().run, serial);
   for (const auto& partition : partitions) partition->Reset();
   int32_t work = 0;
   for (size_t s = 0; s < host_states.size(); ++s) {

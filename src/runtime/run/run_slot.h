@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "penstock/mode.h"
+#include "src/base/annotate.h"
 #include "src/memory/staging.h"
 #include "src/runtime/calls/launch_objects.h"
 #include "src/runtime/graph_exec/slot_graphs.h"
@@ -46,6 +47,7 @@ struct RunProgress {
   CommandId first_unsubmitted{};
   std::atomic<bool> epilogue_submitted{false};  // also read by runs that wait for this one
   std::atomic<bool> has_turn{true};  // false: its turn to submit has yet to come; also read by whoever abandons it
+  base::AnnotatedSpan annotation = 0;  // that tools show, until the run has drained
   bool lane_full = false;  // the next command waits for room on its lane
   std::vector<int64_t> seen_complete;  // for each event: the serial of the run that last saw it complete
 

@@ -31,6 +31,8 @@ const char* LaneText(graph::LaneKind kind) {
   return "compute";
 }
 
+constexpr double kLongToRecord = 20;  // us
+
 // What a span's name says if it stands for several nodes.
 std::string AndMore(size_t nodes, const char* what) {
   return nodes > 1 ? " and " + std::to_string(nodes - 1) + " more, " + what : "";
@@ -68,6 +70,14 @@ void RunTrace::RecordStagedCopy(const RunSlot& slot, int32_t step, int64_t seria
                        .executable = graph_.number(),
                        .node = graph_.plan().host_steps[step].node,
                        .slot = slot.index});
+}
+
+absl::Status RunTrace::Start(const std::vector<std::unique_ptr<RunSlot>>& slots) {
+  if (graph_.trace() == nullptr) return absl::OkStatus();
+  if (for_profile_) {
+    for (const auto& slot : slots) PENSTOCK_RETURN_IF_ERROR(slot->queues.state_waits.Make());
+  }
+  return SetBase(*slots.front());
 }
 
 absl::Status RunTrace::SetBase(RunSlot& slot) {
@@ -108,7 +118,18 @@ absl::Status RunTrace::ReadClocks(Base& base, DeviceId device, driver::Stream st
 
 void RunTrace::Record(RunSlot& slot) const {
   if (graph_.trace() == nullptr) return;
-  if (for_profile_) RecordRun(slot);
+  if (!for_profile_) return RecordNodes(slot);
+  Trace& trace = *graph_.trace();
+  const double begin = trace.Now();
+  RecordRun(slot);
+  RecordStateWaits(slot);
+  RecordNodes(slot);
+  const double end = trace.Now();
+  if (end - begin < kLongToRecord) return;
+  trace.Add(SpanOf(slot, "record a run of " + graph_.plan().graph, "recording", SpanKind::kHost, begin, end));
+}
+
+void RunTrace::RecordNodes(RunSlot& slot) const {
   // Only what this run submitted: the events of later commands hold the times of an earlier run, or none.
   const std::vector<bool> submitted = slot.WasSubmitted();
   for (int32_t c = 0; c < slot.schedule->epilogue_begin; ++c) {
@@ -153,8 +174,8 @@ void RunTrace::RecordRegion(RunSlot& slot, RegionId region) const {
     const PlanNode& of = graph_.plan().nodes[nodes[i].node];
     const int32_t worker = timestamps.WorkerOf(i);
     const std::string track = worker < 0 ? "" : " resident worker " + std::to_string(worker);
-    Span span = SpanOf(slot, of.name, TrackOf(slot, nodes[0].node) + track, SpanKindOf(of.kind),
-                       MicrosOf(times.begin, of.device), MicrosOf(times.end, of.device));
+    Span span = SpanOf(slot, of.name, TrackOf(slot, graph_.plan().nodes[nodes[0].node].lane) + track,
+                       SpanKindOf(of.kind), MicrosOf(times.begin, of.device), MicrosOf(times.end, of.device));
     span.device = of.device;
     span.node = nodes[i].node;
     graph_.trace()->Add(std::move(span));
@@ -175,8 +196,9 @@ void RunTrace::RecordIterations(const RunSlot& slot) const {
   for (const auto& construct : slot.constructs) {
     const NodeId node = construct->node();
     const DeviceId device = graph_.plan().nodes[node].device;
+    const std::string track = TrackOf(slot, graph_.plan().nodes[node].lane);
     construct->TakeIterations([&](std::string_view loop, const GraphConstruct::Iterations& times) {
-      Span span = SpanOf(slot, IterationName(loop, times.first, times.count), TrackOf(slot, node), SpanKind::kKernel,
+      Span span = SpanOf(slot, IterationName(loop, times.first, times.count), track, SpanKind::kKernel,
                          MicrosOf(times.begin, device), MicrosOf(times.end, device));
       span.device = device;
       span.node = node;
@@ -190,16 +212,16 @@ double RunTrace::MicrosOf(uint64_t nanos, DeviceId device) const {
   return base.micros + static_cast<double>(static_cast<int64_t>(nanos - base.nanos)) / 1000;
 }
 
-std::string RunTrace::TrackOf(const RunSlot& slot, NodeId node) const {
-  const PlanNode& of = graph_.plan().nodes[node];
-  return graph_.device(of.device).info.name + " slot " + std::to_string(slot.index) + " " +
-         LaneText(graph_.plan().lanes[of.lane].kind) + " lane " + std::to_string(of.lane);
+std::string RunTrace::TrackOf(const RunSlot& slot, LaneId lane) const {
+  const graph::Lane& of = graph_.plan().lanes[lane];
+  return graph_.device(of.device).info.name + " slot " + std::to_string(slot.index) + " " + LaneText(of.kind) +
+         " lane " + std::to_string(lane);
 }
 
 void RunTrace::RecordNode(const RunSlot& slot, int32_t node, const std::string& others, double begin,
                           double end) const {
   const PlanNode& of = graph_.plan().nodes[node];
-  Span span = SpanOf(slot, of.name + others, TrackOf(slot, node), SpanKindOf(of.kind), begin, end);
+  Span span = SpanOf(slot, of.name + others, TrackOf(slot, of.lane), SpanKindOf(of.kind), begin, end);
   span.device = of.device;
   span.node = node;
   graph_.trace()->Add(std::move(span));
@@ -221,8 +243,8 @@ Span RunTrace::SpanOf(const RunSlot& slot, std::string name, std::string track, 
 void RunTrace::RecordWait(const RunSlot& slot, std::chrono::steady_clock::time_point since) const {
   if (!for_profile_) return;
   Trace& trace = *graph_.trace();
-  Span span =
-      SpanOf(slot, "a slot of " + graph_.plan().graph, "launches", SpanKind::kWait, trace.ToMicros(since), trace.Now());
+  Span span = SpanOf(slot, "wait for a slot of " + graph_.plan().graph, "launches", SpanKind::kWait,
+                     trace.ToMicros(since), trace.Now());
   span.run = -1;
   trace.Add(std::move(span));
 }
@@ -242,6 +264,22 @@ void RunTrace::RecordLaunch(int slot, int64_t serial, std::chrono::steady_clock:
 void RunTrace::RecordRun(const RunSlot& slot) const {
   graph_.trace()->Add(SpanOf(slot, "run of " + graph_.plan().graph, "runs slot " + std::to_string(slot.index),
                              SpanKind::kRun, graph_.trace()->ToMicros(slot.launched), graph_.trace()->Now()));
+}
+
+void RunTrace::RecordStateWaits(const RunSlot& slot) const {
+  const std::vector<StateWaits::Wait>& waits = slot.queues.state_waits.waits();
+  for (size_t use = 0; use < waits.size(); ++use) {
+    if (!waits[use].ended) continue;
+    const DeviceId device = graph_.plan().lanes[waits[use].lane].device;
+    const absl::StatusOr<double> begin = graph_.driver().Elapsed(base_[device].event, waits[use].begin);
+    const absl::StatusOr<double> end = graph_.driver().Elapsed(base_[device].event, waits[use].end);
+    if (!begin.ok() || !end.ok()) continue;
+    const std::string_view state = graph_.model().buffers[graph_.plan().states[use].buffer].name.view();
+    Span span = SpanOf(slot, "wait for state " + std::string(state), TrackOf(slot, waits[use].lane), SpanKind::kWait,
+                       base_[device].micros + *begin, base_[device].micros + *end);
+    span.device = device;
+    graph_.trace()->Add(std::move(span));
+  }
 }
 
 }  // namespace penstock::runtime

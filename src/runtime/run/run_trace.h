@@ -1,12 +1,13 @@
 // RunTrace: the spans that the runs of an executable add to its trace. Without a trace every call returns immediately.
 //
 // Ownership: belongs to the executable's context; owns what relates the clock of each device to the trace's.
-// Threads:   Compile calls SetBase; the slot's owner calls the rest, a thread of the staging ring those for its copy.
+// Threads:   Compile calls Start; the slot's owner calls the rest, a thread of the staging ring those for its copy.
 // Errors:    a span whose times cannot be read is left out, which is better than failing the run.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,10 +30,11 @@ class RunTrace {
   RunTrace& operator=(const RunTrace&) = delete;
   ~RunTrace();
 
-  // Reads the clocks of the devices, before the first run, on the streams of a slot. The error is the time of one poll.
-  absl::Status SetBase(RunSlot& slot);
-  // Adds the spans of all nodes that the slot's run has submitted, once it has drained; and one of the run, which was
-  // launched at RunSlot::launched, for a profile.
+  // Before the first run: reads the clocks of the devices, on the streams of a slot (the error is the time of one
+  // poll), and for a profile has the slots time how long they wait for States.
+  absl::Status Start(const std::vector<std::unique_ptr<RunSlot>>& slots);
+  // Adds the spans of all nodes that the slot's run has submitted, once it has drained. For a profile also one of the
+  // run, which was launched at RunSlot::launched, and one of all this, if it took long.
   void Record(RunSlot& slot) const;
   // For a profile, whole runs are recorded too. Called before the first run.
   void UseForProfile() { for_profile_ = true; }
@@ -53,14 +55,17 @@ class RunTrace {
     uint64_t nanos = 0;  // of the device; 0: the executable has no graphs and no constructs
   };
 
+  absl::Status SetBase(RunSlot& slot);
   absl::Status ReadClocks(Base& base, DeviceId device, driver::Stream stream, RunSlot& slot);
   void RecordRun(const RunSlot& slot) const;
+  void RecordNodes(RunSlot& slot) const;
+  void RecordStateWaits(const RunSlot& slot) const;
   void RecordGraphs(RunSlot& slot) const;
   void RecordRegion(RunSlot& slot, RegionId region) const;
   void RecordIterations(const RunSlot& slot) const;
   std::string OthersIn(const GraphNodeEntry& entry) const;
   double MicrosOf(uint64_t nanos, DeviceId device) const;
-  std::string TrackOf(const RunSlot& slot, NodeId node) const;
+  std::string TrackOf(const RunSlot& slot, LaneId lane) const;
   // `others`: what the name says of the nodes that the span stands for, too.
   void RecordNode(const RunSlot& slot, int32_t node, const std::string& others, double begin, double end) const;
 

@@ -173,6 +173,7 @@ absl::StatusOr<bool> Submitter::WaitForState(RunSlot& slot, const ExecCommand& c
   };
   uint64_t below = UINT64_MAX;
   while (const auto ahead = order.LookAhead(place, below)) {
+    PENSTOCK_RETURN_IF_ERROR(slot.queues.state_waits.Begin(command.index, command.lane, stream));
     if (!ahead->submitted) {
       PENSTOCK_RETURN_IF_ERROR(verdict());
       if (ahead->core == nullptr && StateCore::Of(place.queue->record).TakeBack()) continue;
@@ -181,6 +182,7 @@ absl::StatusOr<bool> Submitter::WaitForState(RunSlot& slot, const ExecCommand& c
     for (const driver::Event event : *ahead->done) PENSTOCK_RETURN_IF_ERROR(graph_.driver().Wait(stream, event));
     below = ahead->serial;
   }
+  PENSTOCK_RETURN_IF_ERROR(slot.queues.state_waits.End(command.index, command.lane, stream));
   PENSTOCK_RETURN_IF_ERROR(verdict());
   return true;
 }

@@ -6,7 +6,9 @@
 #include <string>
 
 #include "graph/common/message.h"
+#include "graph/plan/plan_names.h"
 #include "penstock/status_macros.h"
+#include "src/base/annotate.h"
 #include "src/runtime/slot/apply_shapes.h"
 #include "src/runtime/slot/copy_operations.h"
 #include "src/runtime/state/state_core.h"
@@ -59,7 +61,19 @@ absl::Status Slot::MakeDevices() {
   auto own = std::make_shared<SlotDevices>(graph(), options_.runtime, options_.devices);
   PENSTOCK_RETURN_IF_ERROR(own->Make());
   devices_ = std::move(own);
+  if (base::Annotating()) AnnotateStreams();
   return absl::OkStatus();
+}
+
+void Slot::AnnotateStreams() const {
+  const graph::Plan& plan = graph().plan();
+  for (const LaneId l : plan.lanes.ids()) {
+    const driver::Stream stream = devices_->streams()[l];
+    if (!stream) continue;
+    base::AnnotateStream(graph().device(plan.lanes[l].device).driver->NativeStream(stream),
+                         plan.graph + " slot " + std::to_string(index) + " " + graph::LaneName(plan.lanes[l].kind) +
+                             " lane " + std::to_string(l));
+  }
 }
 
 absl::Status Slot::MakePointers() {

@@ -71,6 +71,7 @@ class Slot : public driver::UseSource {
 
  private:
   absl::Status MakeDevices();
+  void AnnotateStreams() const;
   absl::Status MakePointers();
   void MakeTicket();
   absl::Status MakeParams();

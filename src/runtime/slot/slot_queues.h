@@ -12,11 +12,12 @@
 #include "src/driver/driver.h"
 #include "src/runtime/program/compiled_graph.h"
 #include "src/runtime/slot/slot_devices.h"
+#include "src/runtime/slot/state_waits.h"
 
 namespace penstock::runtime {
 
 struct SlotQueues {
-  explicit SlotQueues(const CompiledGraph& compiled) : graph(compiled) {}
+  explicit SlotQueues(const CompiledGraph& compiled) : graph(compiled), state_waits(compiled) {}
   SlotQueues(const SlotQueues&) = delete;
   SlotQueues& operator=(const SlotQueues&) = delete;
   ~SlotQueues();
@@ -34,6 +35,7 @@ struct SlotQueues {
   std::vector<driver::Event> stream_events;  // one for each device of the driver; null until a run uses a stream there
   // Null except for nodes that are submitted individually. Empty without a trace.
   Table<NodeId, driver::Event> begin_timing, end_timing;
+  StateWaits state_waits;  // for a profile
 
  private:
   absl::Status MakeTiming();

@@ -1,6 +1,8 @@
 // Every mistake that a single record can hold, each with its whole message.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/graph/oracle/model_builder.h"
 
 namespace penstock::graph::validate_test {
@@ -343,6 +345,16 @@ const GraphVerdict kVerdicts[] = {
     {"RefusesConcurrencyOfZero", [](ModelBuilder& g) { g.node(g.Host("h")).concurrency = 0; },
      "graph 'g' node 'h' (a.cc:1): Concurrency(0): at least one run at a time must be able to use the callable; give 1 "
      "or more"},
+    {"RefusesFewerOperationsThanNone", [](ModelBuilder& g) { g.node(g.Host("h")).flops = -1.5; },
+     "graph 'g' node 'h' (a.cc:1): Flops(-1.5): one execution does at least 0 and less than 10^18 operations; count "
+     "those of one run"},
+    {"RefusesOperationsThatAreNoNumber",
+     [](ModelBuilder& g) { g.node(g.Host("h")).flops = std::numeric_limits<double>::quiet_NaN(); },
+     "graph 'g' node 'h' (a.cc:1): Flops(nan): one execution does at least 0 and less than 10^18 operations; count "
+     "those of one run"},
+    {"RefusesMoreOperationsThanProfilesHold", [](ModelBuilder& g) { g.node(g.Host("h")).flops = 1e18; },
+     "graph 'g' node 'h' (a.cc:1): Flops(1e+18): one execution does at least 0 and less than 10^18 operations; count "
+     "those of one run"},
     {"RefusesPinsToDevicesThatDoNotExist", [](ModelBuilder& g) { g.node(g.For("k")).device = 2; },
      "graph 'g' node 'k' (a.cc:1): pinned to device 2; the runtime has 0 (host:0), 1 (host:1); pin it to one of these",
      Devices(2)},

@@ -115,7 +115,7 @@ const Place kPlaces[] = {
          return user.RunIt();
        });
      }},
-    {"OnDone", "a run's OnDone callback",
+    {"OnDone", "graph 'g': a run's OnDone callback",
      [](Kind kind) {
        return With<void, const absl::Status&>(kind, [](auto f) {
          UserCode user;

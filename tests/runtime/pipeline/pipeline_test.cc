@@ -924,8 +924,8 @@ TEST_P(PipelineTest, BadStagesAndOptionsAreNamed) {
   host_only.Host("host", nothing);
   EXPECT_THAT(message(std::move(host_only)), HasSubstr("no stage is a Run"));
   Stages<Work> two;
-  two.Host("none", nothing, {.workers = 0}).Host("many", nothing, {.workers = 1 << 20});
-  EXPECT_THAT(message(std::move(two)), AllOf(HasSubstr("stage 'none' ("), HasSubstr("workers is 0"),
+  two.Host("none", nothing, {.workers = -1}).Host("many", nothing, {.workers = 1 << 20});
+  EXPECT_THAT(message(std::move(two)), AllOf(HasSubstr("stage 'none' ("), HasSubstr("workers is -1"),
                                              HasSubstr("stage 'many' ("), HasSubstr("workers is 1048576")));
   Stages<Work> empty;
   empty.Run("line", Executable(), nothing);

@@ -207,7 +207,7 @@ class Report(unittest.TestCase):
         self.assertEqual(self.text("hits"), "nothing found")
 
     def test_the_keyboard_alone_is_enough(self):
-        self.open("pipeline", lambda: pipeline(200))
+        self.open("without findings", lambda: pipeline(200), findings=[])
         self.run_js("window.reached = []; addEventListener('focusin', event => reached.push(event.target.id))")
         self.browser.press(*["Tab"] * 25)
         reached = self.run_js("return reached")

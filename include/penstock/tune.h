@@ -8,10 +8,11 @@
 //   if (tuned.ok()) PS_RETURN_IF_ERROR(tuned->settings.Write("app.settings"));
 //
 // Each round has a runtime of its own, since most choices are made once for a runtime or an executable. The first round
-// tells which choices the program leaves open; these are tried one after the other. The values of a choice are measured
-// in turn, and one that looks better is compared with what is in use by pairs of rounds, A B B A and so on, until it is
-// better with a confidence of 95 %, or is not more than 2 % better with that confidence, or cannot be told from it
-// after 24 pairs. The search ends when no value of any choice is left to take, or the budget is spent.
+// tells which choices the program leaves open; these are tried one after the other, at first only for values that are
+// far better, so that a short budget finds what gains most. The values of a choice are measured in turn, and one that
+// looks better is compared with what is in use by pairs of rounds, A B B A and so on, until it is better with a
+// confidence of 95 %, or is not more than 2 % better with that confidence, or cannot be told from it after 24 pairs.
+// The search ends when no value of any choice is left to take, or the budget is spent.
 //
 // "penstock tune --exec PROGRAM" does the same with any program, without a change (docs/howto/tune.md).
 //

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -19,6 +21,8 @@ namespace {
 
 constexpr double kWorthwhile = 1.02;  // what is not better by this is not looked for
 constexpr double kPromising = 1.01;  // what looks better by this is compared in pairs
+constexpr double kFarBetter = 1.3;  // what looks better by this in one round is compared before anything else
+constexpr size_t kLooksAtFirst = 2;  // of such a comparison
 constexpr double kClearlyWorse = 1.5;  // is not measured a second time
 constexpr double kAtOdds = 1.1;  // two measurements of a value that differ by this are followed by a third
 constexpr size_t kMostChallengers = 2;  // of a choice at a time
@@ -68,13 +72,16 @@ class SettingsSearch {
   template <class F>
   static std::vector<Candidate*> StillIn(std::vector<Candidate>& candidates, F wanted);
 
-  absl::Status TryKnob(KnobState& state, bool& taken);
+  // At first sight each value is measured once, and only one that is far better is taken.
+  enum class Sight { kFirst, kSecond };
+  absl::Status TryKnob(KnobState& state, Sight sight, bool& taken);
   std::vector<Candidate> CandidatesOf(const KnobState& state) const;
-  absl::Status Screen(KnobState& state, std::vector<Candidate>& candidates);
+  absl::Status Screen(KnobState& state, Sight sight, std::vector<Candidate>& candidates);
   absl::Status MeasureOnce(KnobState& state, std::vector<Candidate*> candidates, bool back);
-  absl::Status Compare(KnobState& state, Candidate& candidate);
+  absl::Status Compare(KnobState& state, Candidate& candidate, size_t looks);
   absl::Status AddPair(KnobState& state, Candidate& candidate);
   void Take(KnobState& state, const Candidate& candidate);
+  void Record(TuneResult::Trial trial);
   absl::Status CompareWithFirst();
   void KeepFirst(double cost, std::string why);
   // The cost of one round; 0 if it failed, as `failed` says. 0 too if the budget is spent (over_).
@@ -201,16 +208,18 @@ bool SettingsSearch::IsAtOdds(const Candidate& candidate) {
   return logs.size() == 2 && std::abs(logs[0] - logs[1]) > std::log(kAtOdds);
 }
 
-absl::Status SettingsSearch::Screen(KnobState& state, std::vector<Candidate>& candidates) {
+absl::Status SettingsSearch::Screen(KnobState& state, Sight sight, std::vector<Candidate>& candidates) {
   const auto any = [](const Candidate&) { return true; };
   PENSTOCK_RETURN_IF_ERROR(MeasureOnce(state, StillIn(candidates, any), /*back=*/false));
-  for (Candidate& candidate : candidates) {
-    candidate.out = candidate.out || candidate.logs.empty() || candidate.logs[0] > std::log(kClearlyWorse);
-    if (!candidate.logs.empty() && candidate.out) state.worse.insert(candidate.value);
-    else state.worse.erase(candidate.value);
+  if (sight == Sight::kSecond) {
+    for (Candidate& candidate : candidates) {
+      candidate.out = candidate.out || candidate.logs.empty() || candidate.logs[0] > std::log(kClearlyWorse);
+      if (!candidate.logs.empty() && candidate.out) state.worse.insert(candidate.value);
+      else state.worse.erase(candidate.value);
+    }
+    PENSTOCK_RETURN_IF_ERROR(MeasureOnce(state, StillIn(candidates, any), /*back=*/true));
+    PENSTOCK_RETURN_IF_ERROR(MeasureOnce(state, StillIn(candidates, IsAtOdds), /*back=*/false));
   }
-  PENSTOCK_RETURN_IF_ERROR(MeasureOnce(state, StillIn(candidates, any), /*back=*/true));
-  PENSTOCK_RETURN_IF_ERROR(MeasureOnce(state, StillIn(candidates, IsAtOdds), /*back=*/false));
   for (Candidate& candidate : candidates) candidate.trial.ratio = std::exp(MiddleOf(candidate.logs));
   return absl::OkStatus();
 }
@@ -231,10 +240,10 @@ absl::Status SettingsSearch::AddPair(KnobState& state, Candidate& candidate) {
   return absl::OkStatus();
 }
 
-absl::Status SettingsSearch::Compare(KnobState& state, Candidate& candidate) {
+absl::Status SettingsSearch::Compare(KnobState& state, Candidate& candidate, size_t looks) {
   candidate.logs.clear();
   TuneResult::Trial& trial = candidate.trial;
-  for (const int look : kLooks) {
+  for (const int look : std::span(kLooks).first(looks)) {
     while (static_cast<int>(candidate.logs.size()) < look) {
       PENSTOCK_RETURN_IF_ERROR(AddPair(state, candidate));
       if (candidate.out) return absl::OkStatus();
@@ -263,13 +272,26 @@ void SettingsSearch::Take(KnobState& state, const Candidate& candidate) {
   state.in_use = candidate.value;
 }
 
-absl::Status SettingsSearch::TryKnob(KnobState& state, bool& taken) {
+// A value that was tried before, and not taken, has one entry.
+void SettingsSearch::Record(TuneResult::Trial trial) {
+  if (trial.rounds == 0) return;
+  for (TuneResult::Trial& before : result_.tried) {
+    if (before.key != trial.key || before.value != trial.value || before.verdict == Verdict::kTaken) continue;
+    trial.rounds += before.rounds;
+    before = std::move(trial);
+    return;
+  }
+  result_.tried.push_back(std::move(trial));
+}
+
+absl::Status SettingsSearch::TryKnob(KnobState& state, Sight sight, bool& taken) {
+  const bool at_first = sight == Sight::kFirst;
   std::vector<Candidate> candidates = CandidatesOf(state);
   if (candidates.empty()) return absl::OkStatus();
-  PENSTOCK_RETURN_IF_ERROR(Screen(state, candidates));
+  PENSTOCK_RETURN_IF_ERROR(Screen(state, sight, candidates));
   std::vector<Candidate*> best;
   for (Candidate& candidate : candidates) {
-    if (!candidate.out && candidate.trial.ratio < 1 / kPromising) best.push_back(&candidate);
+    if (!candidate.out && candidate.trial.ratio < 1 / (at_first ? kFarBetter : kPromising)) best.push_back(&candidate);
   }
   std::sort(best.begin(), best.end(), [](const Candidate* x, const Candidate* y) {
     return std::pair(x->trial.ratio, x->value) < std::pair(y->trial.ratio, y->value);
@@ -280,13 +302,11 @@ absl::Status SettingsSearch::TryKnob(KnobState& state, bool& taken) {
   if (best.size() > kMostChallengers) best.resize(kMostChallengers);
   for (Candidate* const challenger : best) {
     if (taken || over_) break;
-    PENSTOCK_RETURN_IF_ERROR(Compare(state, *challenger));
+    PENSTOCK_RETURN_IF_ERROR(Compare(state, *challenger, at_first ? kLooksAtFirst : std::size(kLooks)));
     taken = challenger->trial.verdict == Verdict::kTaken;
     if (taken) Take(state, *challenger);
   }
-  for (Candidate& candidate : candidates) {
-    if (candidate.trial.rounds > 0) result_.tried.push_back(std::move(candidate.trial));
-  }
+  for (Candidate& candidate : candidates) Record(std::move(candidate.trial));
   return absl::OkStatus();
 }
 
@@ -325,11 +345,16 @@ absl::Status SettingsSearch::CompareWithFirst() {
 absl::StatusOr<TuneResult> SettingsSearch::Run() {
   PENSTOCK_ASSIGN_OR_RETURN(result_.before, MeasureInUse());
   result_.after = result_.before;
+  // What gains most is found first, in case the budget is short.
+  for (KnobState& state : states_) {
+    bool taken = false;
+    PENSTOCK_RETURN_IF_ERROR(TryKnob(state, Sight::kFirst, taken));
+  }
   // A choice is settled when it was tried and no other has changed since.
   size_t settled = 0;
   for (size_t k = 0; settled < states_.size() && !over_; k = (k + 1) % states_.size()) {
     bool taken = false;
-    PENSTOCK_RETURN_IF_ERROR(TryKnob(states_[k], taken));
+    PENSTOCK_RETURN_IF_ERROR(TryKnob(states_[k], Sight::kSecond, taken));
     settled = taken ? 0 : settled + 1;
   }
   result_.stopped =

@@ -19,10 +19,10 @@ struct Field {
 
 const std::vector<Field>& Fields() {
   static const auto& fields =
-      *new std::vector<Field>{{"graph", "slots", {"", "1", "2", "3", "4", "8", "16"}},
+      *new std::vector<Field>{{"stage", "workers", {"", "2", "4", "8", "16", "32"}, true},
+                              {"graph", "slots", {"", "1", "2", "3", "4", "8", "16"}},
                               {"graph", "mode", {"", "stream", "graph"}},
                               {"graph", "resident", {"", "auto", "on"}},
-                              {"stage", "workers", {"", "2", "4", "8", "16", "32"}, true},
                               {"pipeline", "window", {"", "4", "8", "16", "32", "64"}},
                               {"runtime", "staging_threads", {"", "1", "2", "4", "8", "14"}, true},
                               {"runtime", "staging_chunk_bytes", {"", "262144", "1048576", "4194304", "16777216"}},

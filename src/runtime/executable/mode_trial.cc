@@ -21,27 +21,28 @@ ModeTrial::Turn ModeTrial::Next() {
 // Whether the trial ends before this block.
 bool ModeTrial::IsEnough(int64_t block) const {
   if (block >= kMostBlocks) return true;
-  if (block < 2 || us_[kLikely].size() < kCounted || us_[kOther].size() < kCounted) return false;
-  const double likely = MedianOf(kLikely), other = MedianOf(kOther);
-  return block >= kBlocks || std::max(likely, other) >= kClear * std::min(likely, other);
+  if (block < 2 || CountedOf(kLikely) < kCounted || CountedOf(kOther) < kCounted) return false;
+  return block >= kBlocks || MedianOf(kOther) >= kClear * MedianOf(kLikely);
 }
 
 void ModeTrial::Ended(int64_t number, double us) {
   base::MutexLock lock(mu_);
   if (number < 0 || decided_.load(std::memory_order_relaxed) != Mode::kAuto) return;
-  const Way way = WayOf(number / block_);
-  if (IsCounted(number)) us_[way].push_back(us);
-  if (way == kOther && IsHopeless(number, us)) decided_.store(likely_, std::memory_order_release);
+  const int64_t block = number / block_;
+  if (IsCounted(number)) us_[static_cast<size_t>(block)].push_back(us);
+  if (IsHopeless(number, us)) decided_.store(ModeOf(Opposite(WayOf(block))), std::memory_order_release);
 }
 
-// Whether this run of the other mode shows that more of them would only cost time.
+// Whether this run shows that more runs of its mode would only cost time: none has shown the contrary.
 bool ModeTrial::IsHopeless(int64_t number, double us) {
-  if (us_[kLikely].empty()) return false;
-  const double likely = MedianOf(kLikely);
-  loss_us_ += us - likely;
+  const Way way = WayOf(number / block_);
+  const double own = MedianOf(way), best = MedianOf(Opposite(way));
+  if (best == 0 || (own > 0 && own < best)) return false;
+  Loss& loss = losses_[way];
+  loss.us += us - best;
   const double far = number % block_ < slots_ ? kFarSlowerAtFirst : kFarSlower;
-  slow_ = us > far * likely ? slow_ + 1 : 0;
-  return slow_ >= 2 || (loss_us_ > kMostLossUs && number % block_ > 0);  // one run may have had bad luck
+  loss.slow = us > far * best ? loss.slow + 1 : 0;
+  return loss.slow >= 2 || (loss.us > kMostLossUs && number % block_ > 0);  // one run may have had bad luck
 }
 
 Mode ModeTrial::Decide() {
@@ -54,8 +55,8 @@ Mode ModeTrial::Decide() {
 
 // A mode in which no run has succeeded is not chosen if some has in the other.
 Mode ModeTrial::Best() const {
-  if (us_[kOther].empty()) return likely_;
-  return us_[kLikely].empty() || MedianOf(kOther) < MedianOf(kLikely) ? ModeOf(kOther) : likely_;
+  const double likely = MedianOf(kLikely), other = MedianOf(kOther);
+  return other > 0 && (likely == 0 || other < likely) ? ModeOf(kOther) : likely_;
 }
 
 void ModeTrial::Refuse(std::string why) {
@@ -70,8 +71,8 @@ ModeTrial::Result ModeTrial::result() const {
   return {.mode = decided_.load(std::memory_order_relaxed),
           .stream_us = MedianOf(stream),
           .graph_us = MedianOf(graph),
-          .stream_runs = static_cast<int64_t>(us_[stream].size()),
-          .graph_runs = static_cast<int64_t>(us_[graph].size()),
+          .stream_runs = CountedOf(stream),
+          .graph_runs = CountedOf(graph),
           .refused = refused_};
 }
 
@@ -80,11 +81,21 @@ Mode ModeTrial::ModeOf(Way way) const {
 }
 
 double ModeTrial::MedianOf(Way way) const {
-  std::vector<double> sorted = us_[way];
-  if (sorted.empty()) return 0;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle;
+  double best = 0;
+  for (size_t block = way; block < us_.size(); block += 2) {
+    if (us_[block].empty()) continue;
+    std::vector<double> sorted = us_[block];
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+    std::nth_element(sorted.begin(), middle, sorted.end());
+    best = best == 0 ? *middle : std::min(best, *middle);
+  }
+  return best;
+}
+
+int64_t ModeTrial::CountedOf(Way way) const {
+  size_t runs = 0;
+  for (size_t block = way; block < us_.size(); block += 2) runs += us_[block].size();
+  return static_cast<int64_t>(runs);
 }
 
 }  // namespace penstock::runtime

@@ -6,9 +6,13 @@
 // on. This compares fairly both runs that overlap with runs of their mode and runs that do not overlap, since the
 // application's pauses between runs are not measured.
 //
-// The trial costs little where the modes differ much: it ends, and the likely mode stays, as soon as two runs of the
-// other mode in a row are far slower or its runs have taken kMostLossUs more in all; and it ends after a block of each
-// mode whose medians differ clearly.
+// Whatever else holds the machine up for a moment holds up all runs in flight, and so may make a whole block slow.
+// Nothing makes a block fast. Therefore the smaller median of a mode's blocks counts, and the other mode is only taken
+// after two blocks of each.
+//
+// The trial costs little where the modes differ much. It ends in favour of one mode as soon as two runs in a row of the
+// other one are far slower, or its runs have taken kMostLossUs more in all; and in favour of the likely mode after a
+// block of each mode if that is clearly faster.
 //
 // Threads: thread-safe. Once the mode is decided, Next is one load.
 // Locks:   mu_ is a leaf.
@@ -30,9 +34,9 @@ class ModeTrial {
   static constexpr int kCounted = 5;  // runs of a block
   static constexpr int kBlocks = 4;
   static constexpr int kMostBlocks = 16;  // if runs fail
-  static constexpr double kClear = 1.25;  // medians that differ by this factor end the trial after two blocks
-  // A run of the other mode is far slower if it takes so many medians of the likely mode. The first runs of a block,
-  // one for each slot, may have waited for runs of the likely mode.
+  static constexpr double kClear = 1.25;  // the likely mode is kept after two blocks if it is faster by this factor
+  // A run is far slower if it takes so many medians of the other mode. The first runs of a block, one for each slot,
+  // may have waited for runs of the other mode.
   static constexpr double kFarSlower = 2, kFarSlowerAtFirst = 4;
   static constexpr double kMostLossUs = 20000;
 
@@ -68,10 +72,12 @@ class ModeTrial {
   static Way WayOf(int64_t block) { return block % 2 == 0 ? kLikely : kOther; }
   Mode ModeOf(Way way) const;
   bool IsCounted(int64_t number) const { return number % block_ >= block_ - kCounted; }
+  static Way Opposite(Way way) { return way == kLikely ? kOther : kLikely; }
   bool IsEnough(int64_t block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsHopeless(int64_t number, double us) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Mode Best() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  double MedianOf(Way way) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  double MedianOf(Way way) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);  // the smallest of its blocks' medians
+  int64_t CountedOf(Way way) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Mode likely_;
   const int64_t slots_;
@@ -80,9 +86,12 @@ class ModeTrial {
 
   mutable base::Mutex mu_;
   int64_t next_ ABSL_GUARDED_BY(mu_) = 0;
-  std::array<std::vector<double>, 2> us_ ABSL_GUARDED_BY(mu_);  // for each way
-  int slow_ ABSL_GUARDED_BY(mu_) = 0;  // runs of the other mode in a row that were far slower
-  double loss_us_ ABSL_GUARDED_BY(mu_) = 0;  // what the runs of the other mode took more than the likely mode's median
+  std::array<std::vector<double>, kMostBlocks> us_ ABSL_GUARDED_BY(mu_);  // counted runs of each block
+  struct Loss {
+    double us = 0;  // what its runs took more than the other way's median
+    int slow = 0;  // runs in a row that were far slower
+  };
+  std::array<Loss, 2> losses_ ABSL_GUARDED_BY(mu_);  // of each way
   std::string refused_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -113,9 +113,11 @@ double LinkMicros(const Facts& facts, const DirectRates& rates, int g, bool uplo
     const Profile::Node& node = graph.nodes[n];
     const bool up = node.kind == "upload" || node.kind == "stage in";
     if (up != upload || (!up && node.kind != "download" && node.kind != "stage out")) continue;
-    const auto count = static_cast<double>(facts.graphs()[static_cast<size_t>(g)].nodes[n].count);
+    const NodeFacts& seen = facts.graphs()[static_cast<size_t>(g)].nodes[n];
     const double rate = rates.Of(up, node.read_bytes);
-    if (rate > 0 && !has_device_copy[n]) us += count * static_cast<double>(node.read_bytes) / rate / 1000;
+    if (rate <= 0 || has_device_copy[n]) continue;
+    const double each_us = (seen.batched ? 0 : kCopyMicros) + static_cast<double>(node.read_bytes) / rate / 1000;
+    us += static_cast<double>(seen.count) * each_us;
   }
   return us;
 }

@@ -159,22 +159,6 @@ bool FindCut(const Region& region, const std::vector<Region>& boxes, size_t* dim
 
 }  // namespace
 
-void Subtract(const Region& a, const Region& b, std::vector<Region>& out) {
-  Region rest = a;
-  for (size_t d = 0; d < kMaxRank; ++d) {
-    if (rest.lo[d] < b.lo[d]) {
-      out.push_back(rest);
-      out.back().hi[d] = b.lo[d];
-      rest.lo[d] = b.lo[d];
-    }
-    if (rest.hi[d] > b.hi[d]) {
-      out.push_back(rest);
-      out.back().lo[d] = b.hi[d];
-      rest.hi[d] = b.hi[d];
-    }
-  }
-}
-
 Region Uncovered(const Region& region, std::vector<Region> boxes) {
   if (IsEmpty(region)) return {};
   std::erase_if(boxes, [&](const Region& b) { return !Overlap(b, region); });

@@ -1,8 +1,7 @@
 // Boxes of elements: what each access covers of the buffer that has the memory, and a tree that finds overlapping ones.
 //
-// A Region is a half-open interval in each dimension, slowest first, with the last in bytes, so that aliases of other
-// element types compare with their base. It holds every element that the access may touch in any run: the whole buffer
-// if an offset comes from a parameter, up to the declared maximum if a size does. Only an `exact` access touches all of
+// The Region of an access (graph/plan/region.h) holds every element that it may touch in any run: the whole buffer if
+// an offset comes from a parameter, up to the declared maximum if a size does. Only an `exact` access touches all of
 // its region whatever the parameters are.
 //
 // Most graphs only access whole buffers. A BoxTable then holds no tree.
@@ -10,36 +9,18 @@
 // Threads: a BoxTable and its trees are immutable once filled.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "graph/plan/region.h"
 #include "penstock/detail/model.h"
 
 namespace penstock::graph {
 
 using detail::Table;
 
-// Dimensions that a lower rank lacks come first and are [0, 1).
-struct Region {
-  std::array<int64_t, kMaxRank> lo{}, hi{};
-  auto operator<=>(const Region&) const = default;
-};
-inline bool IsEmpty(const Region& r) { return r.lo[0] >= r.hi[0] || r.lo[1] >= r.hi[1] || r.lo[2] >= r.hi[2]; }
-inline bool Overlap(const Region& a, const Region& b) {
-  bool all = true;
-  for (size_t d = 0; d < kMaxRank; ++d) all = all && a.lo[d] < b.hi[d] && b.lo[d] < a.hi[d];
-  return all;
-}
-inline bool Covers(const Region& a, const Region& b) {
-  bool all = true;
-  for (size_t d = 0; d < kMaxRank; ++d) all = all && a.lo[d] <= b.lo[d] && b.hi[d] <= a.hi[d];
-  return all;
-}
-// Appends the parts of `a` outside `b`, which overlaps it: at most two per dimension.
-void Subtract(const Region& a, const Region& b, std::vector<Region>& out);
 // A part of `region` that no box of `boxes` holds; empty if they cover it. O(n log n) for n boxes that do not overlap;
 // overlapping boxes cost up to n^1.5 in two and n^2 in three dimensions. Reorders and drops boxes.
 Region Uncovered(const Region& region, std::vector<Region> boxes);

@@ -34,7 +34,7 @@ using StepId = Id<struct StepTag>;
 // What the passes tell the caller.
 struct Findings {
   std::vector<Mistake> mistakes;
-  std::vector<std::string> remarks, shared_lanes, whole_copies;  // as in Plan
+  std::vector<std::string> remarks, shared_lanes;  // as in Plan
   void AddMistake(absl::StatusCode code, std::string text) { mistakes.push_back({code, std::move(text)}); }
 };
 
@@ -119,15 +119,16 @@ struct Placed {
 };
 
 // A node on its way into the plan, declared or inserted. Its accesses are `uses` entries of Ordered::uses; a copy also
-// has `src` and `dst`. `copy` and `when` are as in PlanNode.
+// has `src` and `dst`. `copy`, `part` and `when` are as in PlanNode.
 struct Step {
   PlanKind kind = PlanKind::kHost;
   DeclId decl{};  // none: inserted
   DeviceId device{};
   int32_t priority = 0;
   InstanceId src{}, dst{};
-  BufferId buffer{};  // for inserted copies of whole buffers
+  BufferId buffer{};  // for inserted copies of buffers or parts of them
   DeclId copy{};
+  PartId part{};
   StepId batch{};  // from BatchCopies on: as in PlanNode
   int32_t batch_steps = 0;  // the number of steps in the batch, in its first one
   When when = When::kAlways;
@@ -142,6 +143,7 @@ struct Ordered {
   Table<InstanceId, InstanceId> fallback;  // one that may be the same memory at launch, or none
   Table<StepId, Step> steps;
   std::vector<Use> uses;
+  Table<PartId, Region> parts;  // as in Plan
   // By InstanceEdges: the predecessors of each step, each once, in any order. Segments renumbers them: then an index is
   // a submission position, and rows are ascending.
   CsrRows edges;

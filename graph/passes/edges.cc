@@ -5,6 +5,7 @@
 // to the data, since they are the user's guarantee. InstanceEdges works on the instances of each buffer that
 // InsertTransfers made, and adds the declared edges.
 #include <algorithm>
+#include <utility>
 
 #include "graph/conflicts/hazards.h"
 #include "graph/passes/passes.h"
@@ -61,6 +62,51 @@ int32_t BoxOf(const Records& records, DeclId copy, AccessMode mode) {
   const std::span<const BoxRef> accesses = records.boxes[copy];
   return accesses[accesses[0].mode == mode ? 0 : 1].box;
 }
+
+// The boxes by which each buffer is accessed, with the parts that inserted copies move.
+class StepBoxes {
+ public:
+  StepBoxes(const Records& records, const Ordered& ordered) : records_(records) {
+    if (ordered.parts.empty()) return;
+    std::vector<BufferPart> parts;
+    for (const Step& step : ordered.steps) {
+      if (step.part >= 0) parts.push_back({step.buffer, step.part});
+    }
+    std::sort(parts.begin(), parts.end());
+    parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+    tree_of_.assign(records.buffers.size(), -1);
+    for (size_t i = 0; i < parts.size();) {
+      const BufferId b = parts[i].first;
+      const BoxTree& declared = *records.boxes.tree(b);
+      std::vector<Region> boxes;
+      for (int32_t box = 0; box < declared.size(); ++box) boxes.push_back(declared.box(box));
+      const size_t first = i;
+      for (; i < parts.size() && parts[i].first == b; ++i) boxes.push_back(ordered.parts[parts[i].second]);
+      tree_of_[b] = static_cast<int32_t>(trees_.size());
+      trees_.emplace_back(std::move(boxes));
+      parts_of_.emplace_back(parts.begin() + static_cast<std::ptrdiff_t>(first),
+                             parts.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  const BoxTree* tree(BufferId b) const {
+    return tree_of_.empty() || tree_of_[b] < 0 ? records_.boxes.tree(b) : &trees_[static_cast<size_t>(tree_of_[b])];
+  }
+  // The box of a part that some inserted copy of the buffer moves.
+  int32_t BoxOfPart(BufferId b, PartId part) const {
+    if (part < 0) return 0;
+    const std::vector<BufferPart>& parts = parts_of_[static_cast<size_t>(tree_of_[b])];
+    const auto found = std::lower_bound(parts.begin(), parts.end(), BufferPart(b, part));
+    return records_.boxes.tree(b)->size() + static_cast<int32_t>(found - parts.begin());
+  }
+
+ private:
+  using BufferPart = std::pair<BufferId, PartId>;
+
+  const Records& records_;
+  Table<BufferId, int32_t> tree_of_;  // of buffers that are copied in parts; empty: none is
+  std::vector<BoxTree> trees_;
+  std::vector<std::vector<BufferPart>> parts_of_;  // by tree, ascending
+};
 
 // The declared edges between nodes of the plan: a dropped node passes on its predecessors.
 class DeclaredSteps {
@@ -135,6 +181,7 @@ void DeclaredEdges(const Records& records, Checked& checked) {
 void InstanceEdges(const Records& records, const Checked& checked, const Placed& placed, Ordered& ordered) {
   const Table<BufferId, uint8_t> spread = SpreadBuffers(records, placed, ordered);
   DeclaredSteps declared(records, checked, placed, ordered.edges);
+  const StepBoxes boxes(records, ordered);
   Hazards own(ordered.instances.size()), shared(ordered.instances.size());
   Marks marks(ordered.steps.size());
   ordered.edges.Reserve(ordered.steps.size(), checked.declared.items() + 2 * ordered.steps.size());
@@ -142,17 +189,21 @@ void InstanceEdges(const Records& records, const Checked& checked, const Placed&
     const Step& step = ordered.steps[s];
     const bool stages = step.kind == PlanKind::kStageIn || step.kind == PlanKind::kStageOut;
     const auto access = [&](InstanceId instance, int32_t box, AccessMode mode) {
-      const BoxTree* tree = records.boxes.tree(ordered.instances[instance].buffer);
+      const BoxTree* const tree = boxes.tree(ordered.instances[instance].buffer);
       own.Access(instance, tree, box, mode, s, ordered.edges);
       const InstanceId fallback = ordered.fallback[instance];
       if (fallback >= 0 && !stages)
         shared.Access(std::min<int32_t>(instance, fallback), tree, box, mode, s, ordered.edges);
     };
     if (step.follows) ordered.edges.Add(s - 1);
-    if (step.decl < 0) {
-      access(step.src, step.copy < 0 ? 0 : BoxOf(records, step.copy, AccessMode::kRead), AccessMode::kRead);
-      access(step.dst, step.copy < 0 ? 0 : BoxOf(records, step.copy, AccessMode::kWrite), AccessMode::kWrite);
-      if (step.copy >= 0) declared.AddBefore(step.copy);
+    if (step.decl < 0 && step.copy >= 0) {
+      access(step.src, BoxOf(records, step.copy, AccessMode::kRead), AccessMode::kRead);
+      access(step.dst, BoxOf(records, step.copy, AccessMode::kWrite), AccessMode::kWrite);
+      declared.AddBefore(step.copy);
+    } else if (step.decl < 0) {
+      const int32_t box = boxes.BoxOfPart(step.buffer, step.part);
+      access(step.src, box, AccessMode::kRead);
+      access(step.dst, box, AccessMode::kWrite);
     } else {
       declared.SetStep(step.decl, s);
       declared.AddBefore(step.decl);

@@ -1,34 +1,40 @@
-// InsertTransfers: walks the nodes in order and tracks where each buffer's contents are valid. If a node needs them
+// InsertTransfers: walks the nodes in order and tracks where each buffer's contents are current. If a node needs them
 // elsewhere, copies are inserted; contents already in place are not copied again.
 //
-// A buffer has up to 2 + devices places:
-//   bound    the user's memory (Input, Output, InOut). Host nodes use it directly.
-//   pinned   the slot's pinned memory: for staging a kHost buffer, for a Buffer that host nodes use or that is declared
-//            kPinned, for a buffer declared kSlot, which has no bound memory, or for a parameter.
-//   device   one for each device
-// A State is current in its own memory on its device at the start, and is copied back there if a node elsewhere has
-// written it. So is a buffer for which device memory is bound: it has no bound memory on the host. kPinned buffers are
-// copied directly between host and device. Small kHost ones go through the slot's pinned memory, which the user's
-// memory replaces if it is pinned:
+// A buffer's places are listed in buffer_places.h. A State is current in its own memory on its device at the start, and
+// is copied back there if a node elsewhere has written it. So is a buffer for which device memory is bound: it has no
+// bound memory on the host. kPinned buffers are copied directly between host and device. Small kHost ones go through
+// the slot's pinned memory, which the user's memory replaces if it is pinned:
 //   bound -stage-> pinned -upload-> device -download-> pinned -stage-> bound
 // For large ones there are two forms, of which each launch uses one: host threads that copy all the way through the
 // runtime's ring of pinned chunks, and the direct copy if the memory turns out to be pinned:
 //   bound -stage-> device, bound -upload-> device; device -download-> bound, device -stage-> bound
 //
-// Contents are moved and tracked as wholes. So before a node writes part of a buffer, the rest is copied to its place,
-// if there are any contents; the tiles of an Output that several nodes write on one device need none. An Output that
-// may be written incompletely starts with the contents of the user's memory, which preserves what is not written. A
-// node that writes some elements of its box counts as one that needs the contents there, if they outlive the run.
-// Scratch has no contents, so it changes nothing of where contents are valid.
+// A buffer of which some node accesses a part is tracked and copied by boxes (contents_map.h), others as wholes:
+//   before a read         what the place lacks of the box is copied there; parts that make one box together, by one
+//   copy before a write        nothing, if the node writes all of its box in every run; else as before a read, since
+//   what it
+//                         does not write keeps its contents. A node that writes some elements of its box counts as one
+//                         that does not write all, if they outlive the run.
+//   at the end            what home lacks is copied back: what nodes have written elsewhere
+// So no byte is copied to a place that has it, or to one where no node after that needs it; but for a box that depends
+// on parameters, whose largest extent counts. Initial contents that several nodes of one device read are fetched for
+// all of them by the first (first_reads.h).
+//
+// Scratch has no contents: it is copied nowhere, and leaves none.
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "graph/passes/buffer_places.h"
+#include "graph/passes/contents_map.h"
+#include "graph/passes/first_reads.h"
 #include "graph/passes/passes.h"
 
 namespace penstock::graph {
 namespace {
-
-constexpr int32_t kBoundPlace = 0, kPinnedPlace = 1, kFirstDevicePlace = 2;
 
 PlanKind KindOf(NodeKind kind) {
   switch (kind) {
@@ -43,6 +49,89 @@ PlanKind KindOf(NodeKind kind) {
   }
 }
 
+// Where each buffer's contents are current: as wholes, or by boxes where some node accesses a part. A region is ignored
+// where the whole counts.
+class Whereabouts {
+ public:
+  Whereabouts(const Records& records, const Checked& checked, const BufferPlaces& places)
+      : records_(records), places_(places.count()), valid_(records.buffers.size() * static_cast<size_t>(places_)) {
+    if (records.boxes.any_tree()) map_of_.assign(records.buffers.size(), -1);
+    for (const BufferId b : records.buffers.ids()) {
+      const BoxTree* const tree = records.boxes.tree(b);
+      if (tree != nullptr) {
+        map_of_[b] = static_cast<int32_t>(maps_.size());
+        maps_.emplace_back(places_);
+      }
+      if (places.has_contents(b, checked)) Write(b, Whole(b), places.home(b));
+    }
+  }
+
+  // All of a buffer; of no meaning where the whole counts.
+  Region Whole(BufferId b) const { return map(b) == nullptr ? Region{} : records_.boxes.tree(b)->box(0); }
+  Region RegionOf(const BoxRef& ref) const {
+    return ref.box < 0 || map(ref.base) == nullptr ? Region{} : records_.boxes.tree(ref.base)->box(ref.box);
+  }
+  // Null where the whole counts.
+  const ContentsMap* map(BufferId b) const {
+    return map_of_.empty() || map_of_[b] < 0 ? nullptr : &maps_[static_cast<size_t>(map_of_[b])];
+  }
+
+  void Write(BufferId b, const Region& region, int32_t place) {
+    if (ContentsMap* const map = MapOf(b)) return map->Write(region, place);
+    for (int32_t p = 0; p < places_; ++p) valid_[at(b, p)] = p == place;
+  }
+  void Copy(BufferId b, const Region& region, int32_t place) {
+    if (ContentsMap* const map = MapOf(b)) return map->Copy(region, place);
+    valid_[at(b, place)] = 1;
+  }
+  void Forget(BufferId b, const Region& region) {
+    if (ContentsMap* const map = MapOf(b)) map->Forget(region);
+  }
+
+  // Whether some of the region is somewhere.
+  bool Anywhere(BufferId b, const Region& region) const {
+    const ContentsMap* const map = this->map(b);
+    if (map != nullptr) return map->Anywhere(region);
+    return OnHost(b, region) || DeviceWith(b, region) < places_;
+  }
+  // Whether the place has all of it that is somewhere. False if nothing is.
+  bool Holds(BufferId b, const Region& region, int32_t place) const {
+    const ContentsMap* const map = this->map(b);
+    if (map == nullptr) return valid_[at(b, place)] != 0;
+    return map->at(place).Overlaps(region) && map->HoldsAll(region, place);
+  }
+  // Whether the places on the host together have it.
+  bool OnHost(BufferId b, const Region& region) const {
+    const ContentsMap* const map = this->map(b);
+    if (map == nullptr) return valid_[at(b, kBoundPlace)] != 0 || valid_[at(b, kPinnedPlace)] != 0;
+    std::vector<Region> missing, rest;
+    map->at(kBoundPlace).AppendMissing(region, missing);
+    for (const Region& part : missing) map->at(kPinnedPlace).AppendMissing(part, rest);
+    return map->Anywhere(region) &&
+           std::none_of(rest.begin(), rest.end(), [&](const Region& part) { return map->Anywhere(part); });
+  }
+  // The first device place that has it; the number of places if none does.
+  int32_t DeviceWith(BufferId b, const Region& region) const {
+    int32_t place = kFirstDevicePlace;
+    while (place < places_ && !Holds(b, region, place)) ++place;
+    return place;
+  }
+
+ private:
+  size_t at(BufferId b, int32_t place) const {
+    return static_cast<size_t>(b) * static_cast<size_t>(places_) + static_cast<size_t>(place);
+  }
+  ContentsMap* MapOf(BufferId b) {
+    return map_of_.empty() || map_of_[b] < 0 ? nullptr : &maps_[static_cast<size_t>(map_of_[b])];
+  }
+
+  const Records& records_;
+  const int32_t places_;
+  std::vector<uint8_t> valid_;  // (buffer, place)
+  Table<BufferId, int32_t> map_of_;  // empty: the whole of every buffer counts
+  std::vector<ContentsMap> maps_;
+};
+
 class Walk {
  public:
   Walk(const Records& records, const Checked& checked, const Placed& placed, Findings& findings)
@@ -50,21 +139,16 @@ class Walk {
         checked_(checked),
         placed_(placed),
         findings_(findings),
-        places_(kFirstDevicePlace + records.options.devices.count()),
-        instance_(records.model.buffers.size() * static_cast<size_t>(places_)),
-        valid_(instance_.size()),
+        places_(records, placed),
+        contents_(records, checked, places_),
+        first_reads_(records, checked, placed),
+        instance_(records.model.buffers.size() * static_cast<size_t>(places_.count())),
         state_(records.model.buffers.size()) {
     ordered_.steps.reserve(records.nodes.size());
     ordered_.uses.reserve(records.boxes.accesses());
     ordered_.instances.reserve(records.buffers.size());
     readers_.reserve(records.buffers.size());
     copies_.reserve(records.buffers.size());
-    for (const BufferId b : records.model.buffers.ids()) {
-      const BufferRole role = records.buffers[b].role;
-      const bool has_contents = role == BufferRole::kInput || role == BufferRole::kInOut ||
-                                role == BufferRole::kState || role == BufferRole::kParam || checked.partial_output[b];
-      if (has_contents) valid_[at(b, home_place(b))] = 1;
-    }
   }
 
   Ordered Run() {
@@ -87,42 +171,13 @@ class Walk {
     bool used = false, written = false, dropped_upload = false;
     int32_t priority = 0;  // that of the last node that wrote it
     DeclId writer{};  // the first node that wrote it
+    DeclId gathered{};  // the last node for which its parts were gathered
   };
 
   const BufferFacts& decl(BufferId b) const { return records_.buffers[b]; }
-  bool is_state(BufferId b) const { return decl(b).role == BufferRole::kState; }
-  bool is_leased(BufferId b) const {  // or a parameter: in the slot before the run begins
-    return decl(b).role == BufferRole::kParam || (IsBound(decl(b).role) && decl(b).where == Where::kSlot);
-  }
-  bool is_bound(BufferId b) const {  // to host memory
-    return IsBound(decl(b).role) && (decl(b).where == Where::kHost || decl(b).where == Where::kPinned);
-  }
-  DeviceId home(BufferId b) const { return placed_.home[b]; }
-  // Where the contents must be at the end, for buffers that outlive the run.
-  int32_t home_place(BufferId b) const {
-    if (home(b) >= 0) return kFirstDevicePlace + home(b);
-    return is_leased(b) ? kPinnedPlace : kBoundPlace;
-  }
-  // The place that host code uses, and the place that copies to and from devices use.
-  int32_t host_place(BufferId b) const { return is_bound(b) ? kBoundPlace : kPinnedPlace; }
-  int32_t copy_place(BufferId b) const {
-    return is_bound(b) && (decl(b).where == Where::kPinned || rings(b)) ? kBoundPlace : kPinnedPlace;
-  }
-  // Whether its bound memory is staged through the ring if it is not pinned.
-  bool rings(BufferId b) const {
-    return is_bound(b) && decl(b).where == Where::kHost && records_.buffer_bytes[b] > records_.options.ring_from_bytes;
-  }
   size_t at(BufferId b, int32_t place) const {
-    return static_cast<size_t>(b) * static_cast<size_t>(places_) + static_cast<size_t>(place);
+    return static_cast<size_t>(b) * static_cast<size_t>(places_.count()) + static_cast<size_t>(place);
   }
-  bool valid(BufferId b, int32_t place) const { return valid_[at(b, place)] != 0; }
-  bool on_host(BufferId b) const { return valid(b, kBoundPlace) || valid(b, kPinnedPlace); }
-  int32_t AnyDevicePlace(BufferId b) const {
-    int32_t place = kFirstDevicePlace;
-    while (place < places_ && !valid(b, place)) ++place;
-    return place;
-  }
-  bool anywhere(BufferId b) const { return on_host(b) || AnyDevicePlace(b) < places_; }
 
   InstanceId InstanceAt(BufferId b, int32_t place) {
     InstanceId& index = instance_[at(b, place)];
@@ -136,56 +191,115 @@ class Walk {
     instance.bytes = records_.buffer_bytes[b];
     instance.space = place == kBoundPlace ? Space::kBound : place == kPinnedPlace ? Space::kPinned : Space::kDevice;
     if (place >= kFirstDevicePlace) instance.device = place - kFirstDevicePlace;
-    if (IsHome(b, place)) instance.space = is_state(b) ? Space::kState : Space::kBound;
-    instance.stages = place == kPinnedPlace && is_bound(b);
-    instance.leased = place == kPinnedPlace && is_leased(b);
+    if (places_.IsHome(b, place)) instance.space = places_.is_state(b) ? Space::kState : Space::kBound;
+    instance.stages = place == kPinnedPlace && places_.is_bound(b);
+    instance.leased = place == kPinnedPlace && places_.is_leased(b);
     ordered_.instances.push_back(instance);
     readers_.push_back(0);
     copies_.push_back(0);
     return index;
   }
 
-  // Makes `place` hold the contents, copied preferably from host memory, otherwise from another device.
-  void Ensure(BufferId b, int32_t place, int32_t priority) {
-    if (valid(b, place)) return;
-    const int32_t through = copy_place(b);
+  // Makes `place` hold what there is of the region, copied preferably from host memory, otherwise from other devices.
+  void Ensure(BufferId b, const Region& region, int32_t place, int32_t priority) {
+    if (contents_.map(b) != nullptr) return Gather(b, {region}, place, priority);
+    if (contents_.Holds(b, region, place) || !contents_.Anywhere(b, region)) return;
+    const int32_t through = places_.copy_place(b);
     if (place >= kFirstDevicePlace) {
-      if (on_host(b)) {
-        Ensure(b, through, priority);
-        Insert(PlanKind::kUpload, b, through, place, place - kFirstDevicePlace, priority);
+      if (contents_.OnHost(b, region)) {
+        Ensure(b, region, through, priority);
+        Insert(PlanKind::kUpload, b, region, through, place, priority);
       } else {
-        Insert(PlanKind::kPeerCopy, b, AnyDevicePlace(b), place, place - kFirstDevicePlace, priority);
+        Insert(PlanKind::kPeerCopy, b, region, contents_.DeviceWith(b, region), place, priority);
       }
     } else if (place != through) {  // bound, staged
-      Ensure(b, through, priority);
-      Insert(PlanKind::kStageOut, b, through, place, -1, priority);
-    } else if (place == kPinnedPlace && valid(b, kBoundPlace)) {
-      Insert(PlanKind::kStageIn, b, kBoundPlace, place, -1, priority);
+      Ensure(b, region, through, priority);
+      Insert(PlanKind::kStageOut, b, region, through, place, priority);
+    } else if (place == kPinnedPlace && contents_.Holds(b, region, kBoundPlace)) {
+      Insert(PlanKind::kStageIn, b, region, kBoundPlace, place, priority);
     } else {
-      const int32_t from = AnyDevicePlace(b);
-      Insert(PlanKind::kDownload, b, from, place, from - kFirstDevicePlace, priority);
+      Insert(PlanKind::kDownload, b, region, contents_.DeviceWith(b, region), place, priority);
     }
   }
 
-  void Insert(PlanKind kind, BufferId b, int32_t from, int32_t to, DeviceId device, int32_t priority) {
+  // The same by boxes, for several parts at once.
+  void Gather(BufferId b, const std::vector<Region>& parts, int32_t place, int32_t priority) {
+    const RegionSet& there = contents_.map(b)->at(place);
+    RegionSet lacking;
+    std::vector<Region> missing;
+    for (const Region& part : parts) there.AppendMissing(part, missing);
+    for (const Region& part : missing) lacking.Add(part);
+    missing = lacking.regions();
+    if (missing.empty()) return;
+    const int32_t through = places_.copy_place(b);
+    if (place >= kFirstDevicePlace) {
+      first_reads_.Widen(b, place, there, missing);
+      std::vector<Region> on_host = Take(b, kBoundPlace, missing), pinned = Take(b, kPinnedPlace, missing);
+      on_host.insert(on_host.end(), pinned.begin(), pinned.end());
+      Gather(b, on_host, through, priority);
+      InsertAll(PlanKind::kUpload, b, std::move(on_host), through, place, priority);
+      FromDevices(PlanKind::kPeerCopy, b, std::move(missing), place, priority);
+    } else if (place != through) {  // bound, staged
+      Gather(b, missing, through, priority);
+      InsertAll(PlanKind::kStageOut, b, Take(b, through, missing), through, place, priority);
+    } else {
+      if (place == kPinnedPlace) {
+        InsertAll(PlanKind::kStageIn, b, Take(b, kBoundPlace, missing), kBoundPlace, place, priority);
+      }
+      FromDevices(PlanKind::kDownload, b, std::move(missing), place, priority);
+    }
+  }
+  void FromDevices(PlanKind kind, BufferId b, std::vector<Region> missing, int32_t place, int32_t priority) {
+    for (int32_t from = kFirstDevicePlace; from < places_.count() && !missing.empty(); ++from) {
+      InsertAll(kind, b, Take(b, from, missing), from, place, priority);
+    }
+  }
+
+  // Moves what `place` has out of `parts`.
+  std::vector<Region> Take(BufferId b, int32_t place, std::vector<Region>& parts) const {
+    const RegionSet& there = contents_.map(b)->at(place);
+    std::vector<Region> taken, left;
+    for (const Region& part : parts) {
+      there.AppendCommon(part, taken);
+      there.AppendMissing(part, left);
+    }
+    parts.swap(left);
+    return taken;
+  }
+
+  void InsertAll(PlanKind kind, BufferId b, std::vector<Region> parts, int32_t from, int32_t to, int32_t priority) {
+    Join(parts);
+    for (const Region& part : parts) Insert(kind, b, part, from, to, priority);
+  }
+
+  void Insert(PlanKind kind, BufferId b, const Region& region, int32_t from, int32_t to, int32_t priority) {
     Step step;
     step.kind = kind;
-    step.device = device;
+    if (kind == PlanKind::kUpload || kind == PlanKind::kPeerCopy) step.device = to - kFirstDevicePlace;
+    if (kind == PlanKind::kDownload) step.device = from - kFirstDevicePlace;
     step.priority = priority;
     step.buffer = b;
+    step.part = PartOf(b, region);
     step.src = InstanceAt(b, from);
     step.dst = InstanceAt(b, to);
     if (step.on_host()) step.when = When::kIfNotPinned;
     ++copies_[step.dst];
     Push(step, b);
-    valid_[at(b, to)] = 1;
+    contents_.Copy(b, region, to);
+  }
+
+  PartId PartOf(BufferId b, const Region& region) {
+    if (contents_.map(b) == nullptr || region == contents_.Whole(b)) return PartId();
+    const auto [found, is_new] = part_of_.try_emplace(region, ordered_.parts.next());
+    if (is_new) ordered_.parts.push_back(region);
+    return found->second;
   }
 
   // Appends a copy, in both forms if the bound memory of `host` is on one side and may or may not be pinned. Others
   // wait for the second form; host threads come first in uploads and last in downloads.
   void Push(const Step& step, BufferId host) {
     const bool in = step.kind == PlanKind::kUpload;
-    if ((!in && step.kind != PlanKind::kDownload) || !rings(host)) return ordered_.steps.push_back(step);
+    if ((!in && step.kind != PlanKind::kDownload) || !places_.rings(host)) return ordered_.steps.push_back(step);
     Step direct = step, staged = step;
     direct.when = When::kIfPinned;
     staged.when = When::kIfNotPinned;
@@ -203,12 +317,13 @@ class Walk {
     const NodeFacts& node = records_.nodes[n];
     const std::span<const BoxRef> accesses = records_.boxes[n];
     const DeviceId device = placed_.device[n];
-    const auto place = [&](BufferId b) { return device < 0 ? host_place(b) : kFirstDevicePlace + device; };
+    const auto place = [&](BufferId b) { return device < 0 ? places_.host_place(b) : kFirstDevicePlace + device; };
     for (const BoxRef& ref : accesses) {
-      if (!UsesContents(ref)) continue;
-      if (!valid(ref.base, place(ref.base))) {
-        if (!anywhere(ref.base)) continue;
-        Ensure(ref.base, place(ref.base), node.priority);
+      if (!places_.NeedsContents(ref)) continue;
+      if (contents_.map(ref.base) != nullptr) {
+        GatherFor(n, ref.base, place(ref.base));
+      } else {
+        Ensure(ref.base, {}, place(ref.base), node.priority);
       }
       state_[ref.base].used = true;
     }
@@ -224,53 +339,64 @@ class Walk {
       if (ref.mode == AccessMode::kScratch) {
         AddScratch(ref, accesses, place(ref.base));
       } else {
-        AddUse(n, ref.base, ref.mode, place(ref.base));
+        AddUse(n, ref.base, ref, contents_.RegionOf(ref), place(ref.base));
       }
     }
     ordered_.steps.push_back(step);
   }
 
-  // Whether the buffer's contents must be where the access is made: its own, or those next to what it writes.
-  bool UsesContents(const BoxRef& ref) const {
-    if (ref.mode == AccessMode::kScratch) return false;
-    const bool drops = ref.mode == AccessMode::kWrite ||
-                       (ref.mode == AccessMode::kWriteSome && decl(ref.base).role == BufferRole::kInternal);
-    return !drops || !ref.whole();
+  // All that the node needs of a buffer that is copied by boxes.
+  void GatherFor(DeclId n, BufferId b, int32_t place) {
+    if (state_[b].gathered == n) return;
+    state_[b].gathered = n;
+    std::vector<Region> parts;
+    for (const BoxRef& ref : records_.boxes[n]) {
+      if (ref.base == b && places_.NeedsContents(ref)) parts.push_back(contents_.RegionOf(ref));
+    }
+    Gather(b, parts, place, records_.nodes[n].priority);
   }
 
-  // Contents stay valid where they are, since no node reads what was in the scratch. An access to all of a buffer
-  // gets an instance for this node alone, so that its bytes are free before and after.
+  // No node reads what was in the scratch. An access to all of a buffer gets an instance for this node alone, so that
+  // its bytes are free before and after.
   void AddScratch(const BoxRef& ref, std::span<const BoxRef> accesses, int32_t place) {
     const bool own = ref.whole() && std::count_if(accesses.begin(), accesses.end(),
                                                   [&](const BoxRef& other) { return other.base == ref.base; }) == 1;
     ordered_.uses.push_back({own ? MakeInstance(ref.base, place) : InstanceAt(ref.base, place), ref.mode});
     state_[ref.base].used = true;
+    if (ref.exact) contents_.Forget(ref.base, contents_.RegionOf(ref));
   }
 
-  void AddUse(DeclId n, BufferId b, AccessMode mode, int32_t place) {
+  void AddUse(DeclId n, BufferId b, const BoxRef& ref, const Region& region, int32_t place) {
     const InstanceId instance = InstanceAt(b, place);
-    ordered_.uses.push_back({instance, mode});
+    ordered_.uses.push_back({instance, ref.mode});
     BufferState& state = state_[b];
-    if (Reads(mode)) ++readers_[instance];
-    if (mode == AccessMode::kWrite && !state.used) state.dropped_upload = decl(b).role == BufferRole::kInOut;
+    if (Reads(ref.mode)) ++readers_[instance];
+    if (ref.mode == AccessMode::kWrite && ref.whole() && !state.used) {
+      state.dropped_upload = decl(b).role == BufferRole::kInOut;
+    }
     state.used = true;
-    if (mode == AccessMode::kRead) return;
+    if (ref.mode == AccessMode::kRead) return;
     if (!state.written) state.writer = n;
     state.written = true;
     state.priority = records_.nodes[n].priority;
-    for (int32_t p = 0; p < places_; ++p) valid_[at(b, p)] = p == place;
+    if (ref.box < 0) return;
+    contents_.Write(b, region, place);
+    first_reads_.Write(b, region);
   }
 
-  // A Copy node is itself the transfer: from the nearest place that holds the source to the target's home. Contents of
-  // the target that it does not write are copied there first.
+  // A Copy node is itself the transfer: from the nearest place that holds the source to the target's home. What it may
+  // leave unwritten of its box is copied there first.
   void AddCopyNode(DeclId n) {
     const NodeFacts& node = records_.nodes[n];
     const std::span<const BoxRef> accesses = records_.boxes[n];
     const bool reads_first = accesses[0].mode == AccessMode::kRead;
-    const BoxRef& to = accesses[reads_first ? 1 : 0];
-    const BufferId better = placed_.CopyFrom(n), from = better < 0 ? accesses[reads_first ? 0 : 1].base : better;
-    const auto [kind, src, dst, device] = Route(from, to.base, placed_.device[n], node.priority);
-    if (!to.whole() && anywhere(to.base)) Ensure(to.base, dst, node.priority);
+    const BoxRef &source = accesses[reads_first ? 0 : 1], &to = accesses[reads_first ? 1 : 0];
+    const BufferId better = placed_.CopyFrom(n), from = better < 0 ? source.base : better;
+    const Region read = better < 0 ? contents_.RegionOf(source) : contents_.Whole(better);
+    const bool reads_any = source.box >= 0 && contents_.Anywhere(from, read);
+    const auto [kind, src, dst, device] = reads_any ? Route(from, read, to.base, placed_.device[n], node.priority)
+                                                    : EmptyRoute(from, to.base, placed_.device[n]);
+    if (places_.NeedsContents(to)) Ensure(to.base, contents_.RegionOf(to), dst, node.priority);
     Step step;
     step.kind = kind;
     step.decl = n;
@@ -283,47 +409,57 @@ class Walk {
     step.uses = 2;
     for (const BoxRef& ref : accesses) {
       const bool reads = ref.mode == AccessMode::kRead;
-      AddUse(n, reads ? from : to.base, ref.mode, reads ? src : dst);
+      AddUse(n, reads ? from : BufferId(to.base), ref, reads ? read : contents_.RegionOf(to), reads ? src : dst);
     }
     Push(step, kind == PlanKind::kUpload ? from : to.base);
   }
-
-  // Whether it is device memory that the slot does not own. Access to that is ordered on a lane; so copies through the
-  // ring, which has none, also go through the slot's arena.
-  bool IsHome(BufferId b, int32_t place) const { return home(b) >= 0 && place == kFirstDevicePlace + home(b); }
 
   struct CopyRoute {
     PlanKind kind;
     int32_t src, dst;
     DeviceId device;
   };
-  CopyRoute Route(int32_t from, int32_t to, DeviceId device, int32_t priority) {
-    const bool to_device = !is_bound(to) && decl(to).where == Where::kDevice;
+  // From where to where a Copy node copies. What several places have of `read` is brought together first.
+  CopyRoute Route(BufferId from, const Region& read, BufferId to, DeviceId device, int32_t priority) {
+    const bool to_device = places_.is_on_device(to);
     const int32_t here = kFirstDevicePlace + device;
-    const bool nowhere = !anywhere(from);  // then no element is read
-    if (to_device && (nowhere || valid(from, here))) return {PlanKind::kDeviceCopy, here, here, device};
-    if (nowhere) return {PlanKind::kHostCopy, host_place(from), host_place(to), -1};
-    if (to_device && on_host(from) && rings(from) && IsHome(to, here)) {
-      Ensure(from, here, priority);
+    if (to_device && contents_.Holds(from, read, here)) return {PlanKind::kDeviceCopy, here, here, device};
+    const bool on_host = contents_.OnHost(from, read);
+    if (to_device && on_host && !(places_.rings(from) && places_.IsHome(to, here))) {
+      Ensure(from, read, places_.copy_place(from), priority);
+      return {PlanKind::kUpload, places_.copy_place(from), here, device};
+    }
+    const int32_t holder = contents_.DeviceWith(from, read);
+    if (to_device && !on_host && holder < places_.count()) return {PlanKind::kPeerCopy, holder, here, device};
+    if (to_device) {
+      Ensure(from, read, here, priority);
       return {PlanKind::kDeviceCopy, here, here, device};
     }
-    if (to_device && on_host(from)) {
-      Ensure(from, copy_place(from), priority);
-      return {PlanKind::kUpload, copy_place(from), here, device};
+    if (on_host || holder == places_.count()) return FromHost(from, read, to, priority);
+    const int32_t src = device >= 0 && contents_.Holds(from, read, here) ? here : holder;
+    if (places_.rings(to) && places_.IsHome(from, src)) {
+      return {PlanKind::kDeviceCopy, src, src, src - kFirstDevicePlace};
     }
-    if (to_device) return {PlanKind::kPeerCopy, AnyDevicePlace(from), here, device};
-    if (on_host(from)) {
-      const int32_t src = valid(from, kBoundPlace) ? kBoundPlace : kPinnedPlace;
-      return {PlanKind::kHostCopy, src, host_place(to), -1};
+    return {PlanKind::kDownload, src, places_.copy_place(to), src - kFirstDevicePlace};
+  }
+  CopyRoute EmptyRoute(BufferId from, BufferId to, DeviceId device) const {  // no element is read
+    const int32_t here = kFirstDevicePlace + device;
+    if (places_.is_on_device(to)) return {PlanKind::kDeviceCopy, here, here, device};
+    return {PlanKind::kHostCopy, places_.host_place(from), places_.host_place(to), -1};
+  }
+  CopyRoute FromHost(BufferId from, const Region& read, BufferId to, int32_t priority) {
+    int32_t src = kBoundPlace;
+    if (!contents_.Holds(from, read, kBoundPlace)) {
+      src = contents_.Holds(from, read, kPinnedPlace) ? kPinnedPlace : places_.host_place(from);
+      Ensure(from, read, src, priority);
     }
-    const int32_t src = valid(from, here) ? here : AnyDevicePlace(from);
-    if (rings(to) && IsHome(from, src)) return {PlanKind::kDeviceCopy, src, src, src - kFirstDevicePlace};
-    return {PlanKind::kDownload, src, copy_place(to), src - kFirstDevicePlace};
+    return {PlanKind::kHostCopy, src, places_.host_place(to), -1};
   }
 
   void BringBack(BufferId b) {
     const BufferState& state = state_[b];
-    if (decl(b).role != BufferRole::kInternal && state.written) Ensure(b, home_place(b), state.priority);
+    if (decl(b).role == BufferRole::kInternal || !state.written) return;
+    Ensure(b, contents_.Whole(b), places_.home(b), state.priority);
   }
 
   void FindAliases() {
@@ -343,7 +479,7 @@ class Walk {
       const bool elsewhere = records_.model.buffers[b].body >= 0;  // in the body of a construct
       if (!state.used && !decl(b).is_alias && !elsewhere) Remark(b, "no node uses it");
       if (state.used && !state.written && decl(b).role == BufferRole::kInOut) {
-        Remark(b, home(b) < 0 ? "not copied back; no node writes it" : "no node writes it");
+        Remark(b, placed_.home[b] < 0 ? "not copied back; no node writes it" : "no node writes it");
       }
       if (state.used && checked_.partial_output[b]) {
         Remark(b, "an Output that may not be written whole; what is not keeps its contents");
@@ -352,27 +488,9 @@ class Walk {
         Remark(b, "its contents are not used; '" + std::string(records_.node_names[state.writer]) +
                       "' writes all of it first");
       }
-      for (int32_t place = kFirstDevicePlace; place < places_; ++place) RemarkOnUploads(b, instance_[at(b, place)]);
-      if (records_.boxes.tree(b) != nullptr) RemarkOnWholeCopies(b);
+      for (int32_t place = kFirstDevicePlace; place < places_.count(); ++place)
+        RemarkOnUploads(b, instance_[at(b, place)]);
     }
-  }
-
-  // Devices that use parts of one buffer copy all of it to each other.
-  void RemarkOnWholeCopies(BufferId b) {
-    std::string devices;
-    int64_t copies = 0, receivers = 0;
-    for (int32_t place = kFirstDevicePlace; place < places_; ++place) {
-      const InstanceId instance = instance_[at(b, place)];
-      if (instance < 0 || copies_[instance] == 0) continue;
-      devices += (receivers > 0 ? ", " : "") + records_.device_name(place - kFirstDevicePlace);
-      copies += copies_[instance];
-      ++receivers;
-    }
-    if (receivers < 2) return;
-    findings_.whole_copies.push_back(
-        std::string(records_.buffer_names[b]) + ": all of it is copied " + std::to_string(copies) + " times to " +
-        devices + ", " + std::to_string(copies * records_.buffer_bytes[b]) +
-        " bytes in a run, for nodes there that use parts of it; give each device a buffer of its own");
   }
 
   void RemarkOnUploads(BufferId b, InstanceId instance) {
@@ -393,9 +511,11 @@ class Walk {
   const Placed& placed_;
   Findings& findings_;
   Ordered ordered_;
-  const int32_t places_;
+  const BufferPlaces places_;
+  Whereabouts contents_;
+  FirstReads first_reads_;
   std::vector<InstanceId> instance_;  // (buffer, place) -> instance
-  std::vector<uint8_t> valid_;  // (buffer, place)
+  std::map<Region, PartId> part_of_;  // numbers of Ordered::parts
   Table<BufferId, BufferState> state_;
   Table<InstanceId, int32_t> readers_;  // declared reads
   Table<InstanceId, int32_t> copies_;  // inserted copies into it

@@ -58,6 +58,7 @@ bool Earlier(const Rank& a, const Rank& b) { return a.to_go != b.to_go ? a.to_go
 }  // namespace
 
 int64_t CopyBytes(const Records& records, const Ordered& ordered, const Step& step) {
+  if (step.part >= 0) return BytesOf(ordered.parts[step.part]);
   const int64_t all = ordered.instances[step.dst].bytes;
   if (step.copy < 0) return all;
   const AccessDecl& access = records.model.nodes[step.copy].accesses[0];

@@ -30,6 +30,7 @@ class Writer {
     plan_.instances = std::move(ordered_.instances);
     for (const InstanceId i : plan_.instances.ids()) plan_.instances[i].offset = packed_.offset[i];
     plan_.lanes = std::move(ordered_.lanes);
+    plan_.parts = ordered_.parts;
     plan_.arenas = std::move(packed_.arenas);
     plan_.pieces_offset = packed_.pieces_offset;
     plan_.events = std::move(packed_.events);
@@ -142,6 +143,7 @@ class Writer {
     node.src = step.src;
     node.dst = step.dst;
     node.copy = step.copy;
+    node.part = step.part;
     node.batch = NodeId(step.batch);
     node.when = step.when;
     const std::span<const Use> uses = ordered_.UsesOf(step);
@@ -157,7 +159,9 @@ class Writer {
                        : step.kind == PlanKind::kStageIn  ? "stage "
                                                           : "unstage ";
     if (step.copy >= 0) return what + std::string(records_.node_names[step.copy]);
-    return what + std::string(records_.buffer_name(step.buffer).view());
+    const std::string name = what + std::string(records_.buffer_name(step.buffer).view());
+    if (step.part < 0) return name;
+    return name + " " + SliceText(records_.model.buffers[step.buffer], ordered_.parts[step.part]);
   }
 
   struct Join {
@@ -240,7 +244,6 @@ Plan Lower(Draft& draft) {
   plan.structure_hash = draft.checked.structure_hash;
   plan.remarks = std::move(draft.findings.remarks);
   plan.shared_lanes = std::move(draft.findings.shared_lanes);
-  plan.whole_copies = std::move(draft.findings.whole_copies);
   return plan;
 }
 

@@ -14,6 +14,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
+#include "graph/plan/region.h"
 #include "penstock/detail/model.h"
 #include "src/base/kernel_limits.h"
 
@@ -31,6 +32,7 @@ using EventId = Id<struct EventTag>;
 using CommandId = Id<struct CommandTag>;
 using SegmentId = Id<struct SegmentTag>;
 using HostStepId = Id<struct HostStepTag>;
+using PartId = Id<struct PartTag>;
 
 // Where an instance of a buffer lives.
 //   kBound    the user's memory, known at launch; on `device` unless that is -1
@@ -41,8 +43,8 @@ enum class Space : uint8_t { kBound, kPinned, kDevice, kState };
 // Whether the slot has memory for the instance.
 constexpr bool InArena(Space s) { return s == Space::kPinned || s == Space::kDevice; }
 
-// The contents of a buffer in one place. A buffer has one instance for each place where its data is needed, and one for
-// each node that uses all of it as scratch.
+// The contents of a buffer, or of parts of it, in one place. A buffer has one instance for each place where its data is
+// needed, and one for each node that uses all of it as scratch.
 struct Instance {
   BufferId buffer{};
   Space space = Space::kDevice;
@@ -114,7 +116,8 @@ struct PlanNode {
   int32_t priority = 0;
   double cost = 0;  // microseconds, an estimate
   InstanceId src{}, dst{};  // copies
-  DeclId copy{};  // copies: the Copy node whose boxes they move, inserted or not; none: whole buffers
+  DeclId copy{};  // copies: the Copy node whose boxes they move, inserted or not
+  PartId part{};  // inserted copies: the part of the buffer that they move; none: all of it, or the boxes of `copy`
   NodeId batch{};  // small copies: the first node of the batch; none: not in a batch
   When when = When::kAlways;
   absl::InlinedVector<Use, 6> uses;  // declared nodes: parallel to NodeDecl::accesses
@@ -219,6 +222,7 @@ struct Plan {
   std::string graph;
   uint64_t structure_hash = 0;  // of everything that determines the plan (graph/passes/canonical.h)
   Table<InstanceId, Instance> instances;
+  Table<PartId, Region> parts;  // of buffers, for copies; each once
   Table<NodeId, PlanNode> nodes;  // in submission order (a topological order)
   Table<LaneId, Lane> lanes;
   Table<EventId, PlanEvent> events;
@@ -236,7 +240,6 @@ struct Plan {
   std::vector<Arena> arenas;  // pinned first, then one per device in use
   std::vector<std::string> remarks;  // what the planner dropped or decided, and why
   std::vector<std::string> shared_lanes;  // the same, about devices with fewer lanes than the plan is wide
-  std::vector<std::string> whole_copies;  // the same, about buffers of which several devices use parts
   bool operator==(const Plan&) const = default;
 };
 
@@ -268,6 +271,11 @@ struct PlanOptions {
   bool events_once = false;
   Table<DeclId, double> costs;  // microseconds; missing or negative: guessed from the kind
 };
+
+// The most bytes that an inserted copy can move; of a Copy node's copy, those of the buffer that it writes.
+inline int64_t MostBytes(const Plan& plan, const PlanNode& node) {
+  return node.part >= 0 ? BytesOf(plan.parts[node.part]) : plan.instances[node.dst].bytes;
+}
 
 // Whether node `n` is in a batch, but not its first.
 inline bool JoinsBatch(const Plan& plan, NodeId n) { return plan.nodes[n].batch >= 0 && plan.nodes[n].batch != n; }

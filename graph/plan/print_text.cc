@@ -110,7 +110,7 @@ std::string PrintText(const Plan& plan, const Model& model) {
     text += "of the pinned memory " + std::to_string(PieceCount(plan) * kPieceBytes) +
             " bytes a slot to list the copies of batches\n";
   }
-  for (const auto* of : {&plan.remarks, &plan.shared_lanes, &plan.whole_copies}) {
+  for (const auto* of : {&plan.remarks, &plan.shared_lanes}) {
     for (const std::string& remark : *of) text += "remark: " + remark + "\n";
   }
   return text;

@@ -81,7 +81,7 @@ class PlanReader {
       to.us = costs_.us[n];
     } else if (const double gbs = Bandwidth(from.kind); gbs > 0 && from.decl < 0 && from.copy < 0) {
       to.us = costs_.copy_us;
-      to.bytes = plan_.instances[from.dst].bytes;
+      to.bytes = MostBytes(plan_, from);
       to.gbs = gbs;
     }
   }

@@ -122,8 +122,10 @@ double LinkMicros(const Facts& facts, const DirectRates& rates, int g, bool uplo
   return us;
 }
 
+// Without the part of the buffer that it copies.
 std::string BufferOf(const Profile::Node& node) {
   std::string_view name = node.name;
+  name = name.substr(0, name.rfind(" Slice({"));
   for (const std::string_view prefix : {"stage ", "unstage "}) {
     if (name.starts_with(prefix)) return absl::StrCat("'", graph::OneLine(name.substr(prefix.size())), "'");
   }

@@ -100,7 +100,6 @@ absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile(const De
   PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
   if (is_part_of_graph_) modes_.ChooseGraph();
   else modes_.Choose(wanted);
-  modes_.notes().insert(modes_.notes().end(), plan().whole_copies.begin(), plan().whole_copies.end());
   for (const std::string& shared : plan().shared_lanes) {
     if (modes_.mode() != Mode::kGraph) modes_.notes().push_back("on streams, " + shared);
   }

@@ -68,7 +68,7 @@ absl::Status LaunchBinder::Bind(RunSlot& slot, const detail::BoundValues& bindin
     slot.bound.version = 0;
     ++slot.bound.changes;
     if (slot.replay != nullptr) slot.replay->AllMayDiffer();
-    if (program().dynamic) PENSTOCK_RETURN_IF_ERROR(ApplyDynamicShapes(model(), program(), slot.tables));
+    if (program().dynamic) PENSTOCK_RETURN_IF_ERROR(ApplyDynamicShapes(model(), plan(), program(), slot.tables));
     PENSTOCK_RETURN_IF_ERROR(BindBuffers(slot, bindings));
     PatchPointers(slot);
     slot.bound.version = bindings.version();

@@ -28,7 +28,7 @@ void AddBytes(const CompiledGraph& graph, const graph::PlanNode& from, Profile::
   const Model& model = graph.model();
   const auto& instances = graph.plan().instances;
   if (from.src >= 0 && from.dst >= 0) {
-    int64_t bytes = std::min(instances[from.src].bytes, instances[from.dst].bytes);
+    int64_t bytes = std::min(instances[from.src].bytes, graph::MostBytes(graph.plan(), from));
     if (from.copy >= 0) {
       for (const AccessDecl& access : model.nodes[from.copy].accesses) bytes = BytesOf(model, access, bytes);
     }

@@ -143,7 +143,7 @@ bool RegionChoice::IsSmall(NodeId n) const {
   if (decl >= 0 && HasSmallPart(limit, graph_.model(), graph_.model().nodes[decl])) return true;
   int64_t bytes = 0;
   for (const graph::Use& use : node.uses) bytes = std::max(bytes, graph_.plan().instances[use.instance].bytes);
-  if (node.decl < 0) bytes = graph_.plan().instances[node.dst].bytes;
+  if (node.decl < 0) bytes = graph::MostBytes(graph_.plan(), node);
   return bytes <= limit;
 }
 

@@ -117,8 +117,12 @@ CopyEntry BoxBuilder::CopyOf(NodeId n) {
   const graph::PlanNode& node = plan_.nodes[n];
   const auto buffer_of = [&](InstanceId i) { return plan_.instances[i].buffer; };
   CopyEntry copy{.node = n, .src = node.src, .dst = node.dst, .kind = CopyKindOf(node.kind)};
-  copy.src_box = BoxOf(node.copy, AccessMode::kRead, buffer_of(node.src));
-  copy.dst_box = BoxOf(node.copy, AccessMode::kWrite, buffer_of(node.dst));
+  if (node.part >= 0) {
+    copy.src_box = copy.dst_box = BoxOfPart(buffer_of(node.src), node.part);
+  } else {
+    copy.src_box = BoxOf(node.copy, AccessMode::kRead, buffer_of(node.src));
+    copy.dst_box = BoxOf(node.copy, AccessMode::kWrite, buffer_of(node.dst));
+  }
   if (node.when != graph::When::kAlways) {
     const bool from = plan_.instances[node.src].space == Space::kBound;
     copy.bound = buffer_of(from ? node.src : node.dst);
@@ -133,12 +137,17 @@ BoxId BoxBuilder::BoxOf(DeclId copy, AccessMode mode, BufferId buffer) {
   return AddBox(copy, first ? 0 : 1);
 }
 
+BoxId BoxBuilder::BoxOfPart(BufferId buffer, graph::PartId part) {
+  program_.slices.push_back({.buffer = buffer, .part = part, .dynamic = program_.buffers.dynamic[buffer]});
+  return model_.buffers.count() + static_cast<int32_t>(program_.slices.size()) - 1;
+}
+
 bool BoxBuilder::IsDynamicBox(BoxId box) const {
   return IsSlice(box) ? SliceOf(box).dynamic : program_.buffers.dynamic[int32_t{box}];
 }
 
 bool BoxBuilder::MayHaveRows(BoxId box) const {
-  const BufferId buffer = IsSlice(box) ? AccessOf(SliceOf(box)).buffer : BufferId(int32_t{box});
+  const BufferId buffer = IsSlice(box) ? BufferOf(SliceOf(box)) : BufferId(int32_t{box});
   const BufferDecl& decl = model_.buffers[buffer];
   return decl.extent.rank > 1 && (IsSlice(box) || decl.pitch > 0 || decl.is_alias);
 }

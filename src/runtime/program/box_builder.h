@@ -37,8 +37,10 @@ class BoxBuilder {
   void Shapes(const Box& box);
   BoxId Add(SliceEntry slice);
   BoxId BoxOf(DeclId copy, AccessMode mode, BufferId buffer);
+  BoxId BoxOfPart(BufferId buffer, graph::PartId part);
   const SliceEntry& SliceOf(BoxId box) const { return program_.slices[box - model_.buffers.count()]; }
   const AccessDecl& AccessOf(const SliceEntry& slice) const { return model_.nodes[slice.decl].accesses[slice.access]; }
+  BufferId BufferOf(const SliceEntry& slice) const { return slice.part < 0 ? AccessOf(slice).buffer : slice.buffer; }
 
   const Model& model_;
   const graph::Plan& plan_;

@@ -55,7 +55,7 @@ HostEntry HostStepBuilder::EntryOf(const graph::HostStep& step) {
 // The bytes that a step copies within host memory. Every other step counts as more than a task may copy inline.
 int64_t HostStepBuilder::BytesOf(const graph::HostStep& step, const HostEntry& entry) const {
   if (!entry.copies() || entry.ring >= 0) return tuning::kMostInlineCopyBytes + 1;
-  return options_.plan.instances[options_.plan.nodes[step.node].dst].bytes;
+  return graph::MostBytes(options_.plan, options_.plan.nodes[step.node]);
 }
 
 // A step that joins a task waits only for the step before it; the same worker continues with it.

@@ -99,10 +99,12 @@ struct RangePatch {  // a detail::Range
   uint32_t at;
 };
 
-// An access to part of a buffer.
+// An access to part of a buffer, or a part of one that an inserted copy moves.
 struct SliceEntry {
-  DeclId decl;
-  int32_t access;
+  DeclId decl{};
+  int32_t access = -1;
+  BufferId buffer{};  // for a copy: the buffer, and the most that it moves (Plan::parts)
+  graph::PartId part{};
   bool span = false;  // the callable takes it as a span
   bool dynamic = false;  // it depends on parameters
 };

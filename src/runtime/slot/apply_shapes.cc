@@ -86,7 +86,7 @@ void WriteFill(const Program& program, FillId fill, SlotTables& tables) {
 }  // namespace
 
 absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program& program, SlotTables& tables) {
-  PENSTOCK_RETURN_IF_ERROR(SetFixedBoxes(model, program, tables));
+  PENSTOCK_RETURN_IF_ERROR(SetFixedBoxes(model, plan, program, tables));
   WriteViews(program.patches.fixed_shapes, tables);
   WriteRanges(model, program, program.patches.fixed_ranges, tables);
   for (const FillId fill : program.fills.ids()) {
@@ -103,8 +103,9 @@ absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const
   return absl::OkStatus();
 }
 
-absl::Status ApplyDynamicShapes(const Model& model, const Program& program, SlotTables& tables) {
-  PENSTOCK_RETURN_IF_ERROR(SetDynamicBoxes(model, program, tables));
+absl::Status ApplyDynamicShapes(const Model& model, const graph::Plan& plan, const Program& program,
+                                SlotTables& tables) {
+  PENSTOCK_RETURN_IF_ERROR(SetDynamicBoxes(model, plan, program, tables));
   WriteViews(program.patches.dynamic_shapes, tables);
   WriteRanges(model, program, program.patches.dynamic_ranges, tables);
   for (const FillId fill : program.fills.ids()) {

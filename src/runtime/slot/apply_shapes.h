@@ -14,6 +14,7 @@ namespace penstock::runtime {
 // Writes the shapes that no launch changes; called once for each slot.
 absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program& program, SlotTables& tables);
 // Writes those that depend on parameters (SlotTables::param_values); called by each launch that changes one.
-absl::Status ApplyDynamicShapes(const Model& model, const Program& program, SlotTables& tables);
+absl::Status ApplyDynamicShapes(const Model& model, const graph::Plan& plan, const Program& program,
+                                SlotTables& tables);
 
 }  // namespace penstock::runtime

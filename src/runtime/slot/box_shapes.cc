@@ -1,5 +1,6 @@
 #include "src/runtime/slot/box_shapes.h"
 
+#include <algorithm>
 #include <string>
 
 #include "graph/common/message.h"
@@ -88,8 +89,27 @@ absl::Status SetSlice(const Model& model, const SliceEntry& entry, SlotTables& t
                     "whole rows");
 }
 
+// A part that is copied, as far as the buffer extends in this run. Counted in bytes, since an alias may have cut
+// elements.
+void SetPart(const SliceEntry& entry, const graph::Region& part, const SlotTables& tables, BoxInRun& box) {
+  const BoxInRun& of = tables.boxes[int32_t{entry.buffer}];
+  box = of;
+  const int rank = of.shape.rank;
+  const int64_t step[] = {of.slice, of.row, 1};
+  for (int i = 0; i < rank; ++i) {
+    const auto d = static_cast<size_t>(kMaxRank - rank + i);
+    const int64_t extent = of.shape.size[static_cast<size_t>(i)] * (i + 1 == rank ? of.element : 1);
+    const int64_t lo = std::min(part.lo[d], extent);
+    box.offset += lo * step[d];
+    box.shape.size[static_cast<size_t>(i)] = std::min(part.hi[d], extent) - lo;
+  }
+  box.element = 1;
+  if (box.shape.elements() == 0) box.offset = of.offset;
+}
+
 enum class Boxes : bool { kFixed, kDynamic };
-absl::Status SetBoxes(const Model& model, const Program& program, Boxes which, SlotTables& tables) {
+absl::Status SetBoxes(const Model& model, const graph::Plan& plan, const Program& program, Boxes which,
+                      SlotTables& tables) {
   const bool dynamic = which == Boxes::kDynamic;
   for (const BufferId b : model.buffers.ids()) {
     if (program.buffers.dynamic[b] != dynamic) continue;
@@ -104,7 +124,12 @@ absl::Status SetBoxes(const Model& model, const Program& program, Boxes which, S
   int32_t box = model.buffers.count();
   for (const SliceEntry& slice : program.slices) {
     BoxInRun& out = tables.boxes[box++];
-    if (slice.dynamic == dynamic) PENSTOCK_RETURN_IF_ERROR(SetSlice(model, slice, tables, out));
+    if (slice.dynamic != dynamic) continue;
+    if (slice.part >= 0) {
+      SetPart(slice, plan.parts[slice.part], tables, out);
+    } else {
+      PENSTOCK_RETURN_IF_ERROR(SetSlice(model, slice, tables, out));
+    }
   }
   return absl::OkStatus();
 }
@@ -118,11 +143,11 @@ BoxInRun BoxOf(const Model& model, const AccessDecl& access, const SlotTables& t
   return box;
 }
 
-absl::Status SetFixedBoxes(const Model& model, const Program& program, SlotTables& tables) {
-  return SetBoxes(model, program, Boxes::kFixed, tables);
+absl::Status SetFixedBoxes(const Model& model, const graph::Plan& plan, const Program& program, SlotTables& tables) {
+  return SetBoxes(model, plan, program, Boxes::kFixed, tables);
 }
-absl::Status SetDynamicBoxes(const Model& model, const Program& program, SlotTables& tables) {
-  return SetBoxes(model, program, Boxes::kDynamic, tables);
+absl::Status SetDynamicBoxes(const Model& model, const graph::Plan& plan, const Program& program, SlotTables& tables) {
+  return SetBoxes(model, plan, program, Boxes::kDynamic, tables);
 }
 
 }  // namespace penstock::runtime

@@ -17,8 +17,8 @@
 namespace penstock::runtime {
 
 // Sets the SlotTables::boxes that depend on no parameter, or those that do.
-absl::Status SetFixedBoxes(const Model& model, const Program& program, SlotTables& tables);
-absl::Status SetDynamicBoxes(const Model& model, const Program& program, SlotTables& tables);
+absl::Status SetFixedBoxes(const Model& model, const graph::Plan& plan, const Program& program, SlotTables& tables);
+absl::Status SetDynamicBoxes(const Model& model, const graph::Plan& plan, const Program& program, SlotTables& tables);
 
 // The box of an access in the run whose boxes are set.
 BoxInRun BoxOf(const Model& model, const AccessDecl& access, const SlotTables& tables);

@@ -16,6 +16,16 @@ using driver::checked::Totals;
 
 constexpr int64_t kN = 1000, kBytes = kN * 4;
 
+struct AddOneAt {
+  PENSTOCK_HOST_DEVICE void operator()(Index2 i, View<int32_t> x) const { x(i.y, i.x) += 1; }
+};
+// Of rows of `columns`: the sum with the row below.
+struct AddRowBelow {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int64_t columns, const int32_t* x, int32_t* y) const {
+    y[i] = x[i] + x[i + columns];
+  }
+};
+
 class CopyCounts : public GraphConformance {
  protected:
   // What one run does, once the executable is there.
@@ -125,6 +135,107 @@ TEST_P(CopyCounts, BoxesMoveTheirOwnBytes) {
   constexpr int64_t kTileBytes = kTile * kTile * 4;
   EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(image, from).Set(out, to); }),
             Small({.uploads = {1, kTileBytes}, .downloads = {1, kTileBytes}}));
+}
+
+// With memory that is pinned, and with memory that is staged.
+TEST_P(CopyCounts, NoMoreIsUploadedThanNodesRead) {
+  for (const bool pinned : {true, false}) {
+    Graph g("part");
+    auto x = g.Input<int32_t>("x", kN), y = g.Output<int32_t>("y", 50, kPinned);
+    g.ParallelFor("k", 50, PlusOne{}, Read(x, Slice(100, 50)), Write(y));
+    const HostBuffer<int32_t> hx = Pinned(kN), hy = Pinned(50);
+    const std::vector<int32_t> pageable(kN, 1);
+    EXPECT_EQ(OfOneRun(g,
+                       [&](Bindings& io) {
+                         pinned ? io.Set(x, hx) : io.Set(x, pageable);
+                         io.Set(y, hy);
+                       }),
+              Small({.uploads = {1, 50 * 4}, .downloads = {1, 50 * 4}}));
+    EXPECT_EQ(hy[49], 2);
+  }
+}
+
+TEST_P(CopyCounts, NoMoreIsBroughtBackThanNodesWrite) {
+  for (const bool pinned : {true, false}) {
+    Graph g("back in part");
+    auto x = g.Input<int32_t>("x", 20, kPinned), y = g.InOut<int32_t>("y", kN);
+    auto z = g.Output<int32_t>("z", {30, 40}, kPinned);
+    g.ParallelFor("k", 20, PlusOne{}, Read(x), Write(y, Slice(10, 20)));
+    g.Fill("columns", Write(z, Slice({5, 8}, {20, 16})), 7);
+    const HostBuffer<int32_t> hx = Pinned(20), hy = Pinned(kN), hz = Pinned(30 * 40);
+    std::vector<int32_t> pageable(kN, 1);
+    const Totals done = OfOneRun(g, [&](Bindings& io) {
+      pinned ? io.Set(y, hy) : io.Set(y, pageable);
+      io.Set(x, hx).Set(z, hz);
+    });
+    Totals needed{.uploads = {1, 20 * 4}, .downloads = {2, 20 * 4 + 20 * 16 * 4}};
+    needed = Small(needed);
+    needed.fills = {1, 20 * 16 * 4};
+    EXPECT_EQ(done, needed);
+    const int32_t* const got = pinned ? hy.data() : pageable.data();
+    EXPECT_EQ(std::count(got, got + kN, 2), 20);
+    EXPECT_EQ(std::count(got, got + kN, 1), kN - 20);
+    EXPECT_EQ(std::count(hz.begin(), hz.end(), 7), 20 * 16);
+  }
+}
+
+TEST_P(CopyCounts, PartsEndWhereTheBufferDoesInTheRun) {
+  constexpr int64_t kMost = 40, kRows = 7, kColumns = 60;
+  Graph g("cut");
+  const auto rows = g.Param<int64_t>("rows", AtMost(kMost));
+  auto x = g.InOut<int32_t>("x", {rows, kColumns}, kPinned);
+  g.ParallelFor("k", {rows, 20}, AddOneAt{}, ReadWrite(x, Slice({0, 10}, {rows, 20})));
+  const HostBuffer<int32_t> memory = Pinned(kMost * kColumns);
+  for (const int64_t count : {kRows, kMost}) {
+    const int64_t bytes = count * 20 * 4;
+    std::fill(memory.begin(), memory.end(), 1);
+    EXPECT_EQ(OfOneRun(g,
+                       [&](Bindings& io) {
+                         io.Set(rows, count).Set(x, std::span(memory.data(), static_cast<size_t>(count * kColumns)));
+                       }),
+              Small({.uploads = {1, bytes}, .downloads = {1, bytes}}));
+    EXPECT_EQ(std::count(memory.begin(), memory.end(), 2), count * 20);
+  }
+}
+
+// Each of two devices has half of the rows; between them go the rows at the border, and nothing else.
+TEST_P(CopyCounts, HaloRowsAloneGoBetweenDevices) {
+  if (runtime_->devices().size() < 2) GTEST_SKIP() << "needs two devices";
+  constexpr int64_t kRows = 16, kColumns = 40, kHalf = kRows / 2, kRowBytes = kColumns * 4;
+  constexpr int kSteps = 3;
+  Graph g("halo");
+  auto x = g.Input<int32_t>("x", {kRows, kColumns}, kPinned), y = g.Output<int32_t>("y", {kRows, kColumns}, kPinned);
+  const BufferHandle<int32_t> t[2] = {g.Buffer<int32_t>("t0", {kRows, kColumns}),
+                                      g.Buffer<int32_t>("t1", {kRows, kColumns})};
+  const auto half = [](int device) { return Slice({device * kHalf, 0}, {kHalf, kColumns}); };
+  for (int device = 0; device < 2; ++device) {
+    g.ParallelFor("begin" + std::to_string(device), kHalf * kColumns, PlusOne{}, Read(x, half(device)),
+                  Write(t[0], half(device)))
+        .On(device);
+  }
+  for (int step = 0; step < kSteps; ++step) {
+    const auto &from = t[step % 2], &to = t[(step + 1) % 2];
+    const std::string number = std::to_string(step);
+    g.ParallelFor("top" + number, kHalf * kColumns, AddRowBelow{}, kColumns,
+                  Read(from, Slice({0, 0}, {kHalf + 1, kColumns})), Write(to, half(0)))
+        .On(0);
+    g.ParallelFor("bottom" + number, (kHalf - 1) * kColumns, AddRowBelow{}, kColumns, Read(from, half(1)),
+                  Write(to, Slice({kHalf, 0}, {kHalf - 1, kColumns})))
+        .On(1);
+    g.Fill("edge" + number, Write(to, Slice({kRows - 1, 0}, {1, kColumns})), 1).On(1);
+  }
+  for (int device = 0; device < 2; ++device) {
+    g.ParallelFor("end" + std::to_string(device), kHalf * kColumns, PlusOne{}, Read(t[kSteps % 2], half(device)),
+                  Write(y, half(device)))
+        .On(device);
+  }
+  const HostBuffer<int32_t> hx = Pinned(kRows * kColumns), hy = Pinned(kRows * kColumns);
+  const Totals done = OfOneRun(g, [&](Bindings& io) { io.Set(x, hx).Set(y, hy); });
+  EXPECT_EQ(done, (Totals{.uploads = {2, kRows * kRowBytes},
+                          .downloads = {2, kRows * kRowBytes},
+                          .peer = {kSteps, kSteps * kRowBytes},
+                          .fills = {kSteps, kSteps * kRowBytes}}));
+  EXPECT_EQ(hy[0], 1 + 2 * 8);  // each step doubles, far from the edge
 }
 
 TEST_P(CopyCounts, FillsOfBoxesWriteTheirOwnBytes) {

@@ -153,6 +153,25 @@ std::vector<int32_t> AtomsAt(const Model& model, const AccessDecl& access, const
   return Walk(model, &values).Part(access.buffer, access.box).atoms;
 }
 
+std::vector<int32_t> AtomsOfPart(const Model& model, int32_t buffer, const Region& part) {
+  const BufferDecl& decl = model.buffers[buffer];
+  std::array<int64_t, kMaxRank> size{1, 1, 1};
+  for (int i = 0; i < decl.extent.rank; ++i) size[kMaxRank - decl.extent.rank + i] = Most(model, decl.extent.dims[i]);
+  size[kMaxRank - 1] *= decl.type.size;
+  std::vector<int32_t> atoms;
+  for (int64_t atom = 0; atom < AtomCount(model, buffer); ++atom) {
+    int64_t left = atom * kAtomBytes;
+    bool inside = true;
+    for (size_t d = kMaxRank; d > 0; --d) {
+      const int64_t at = left % size[d - 1];
+      inside = inside && part.lo[d - 1] <= at && at < part.hi[d - 1];
+      left /= size[d - 1];
+    }
+    if (inside) atoms.push_back(static_cast<int32_t>(atom));
+  }
+  return atoms;
+}
+
 Footprint FootprintOf(const Model& model, const AccessDecl& access) {
   Footprint footprint{RootOf(model, access.buffer), access.mode, access.unordered};
   if (footprint.root == access.buffer && access.box.whole()) return footprint;

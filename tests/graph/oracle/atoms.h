@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "graph/plan/region.h"
 #include "penstock/detail/model.h"
 
 namespace penstock::graph {
@@ -28,6 +29,9 @@ std::vector<int64_t> ParamValues(const Model& model, uint64_t seed);
 
 // The atoms that an access touches in a run with these values, in the order of its elements.
 std::vector<int32_t> AtomsAt(const Model& model, const AccessDecl& access, const std::vector<int64_t>& values);
+
+// The atoms of a buffer with memory that begin inside a part of it, at its largest extent.
+std::vector<int32_t> AtomsOfPart(const Model& model, int32_t buffer, const Region& part);
 
 // What an access may touch in some run. Parameters count with their maximum, and an offset that is one means all of the
 // memory.

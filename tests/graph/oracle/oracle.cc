@@ -175,6 +175,11 @@ std::vector<OrderOracle::Used> OrderOracle::UsedBy(const Model& model, const Pla
       footprint = declared[node.decl][i];
     } else if (node.copy >= 0) {
       footprint = declared[node.copy][AccessOfCopy(model, node, uses[i].mode)];
+    } else if (node.part >= 0) {
+      footprint.whole = false;
+      for (const int32_t atom : AtomsOfPart(model, root, plan_.parts[node.part])) {
+        footprint.atoms.set(static_cast<size_t>(atom));
+      }
     }
     if (footprint.root != root) footprint = Footprint{root, uses[i].mode};  // read from where the same contents are
     used.push_back({uses[i].instance, footprint});

@@ -35,7 +35,7 @@ Paths PathsOf(const Model& model, const std::vector<DeclaredPair>& pairs);
 std::vector<int32_t> SequenceOf(const Model& model);
 
 // The order a plan owes: that of the declared pairs, and some order for conflicting accesses to common elements of one
-// instance, or of a staging instance and the memory it may be at launch. Copies touch all of what they copy.
+// instance, or of a staging instance and the memory it may be at launch. Copies touch the parts that they copy.
 class OrderOracle {
  public:
   OrderOracle(const Model& model, const Plan& plan);

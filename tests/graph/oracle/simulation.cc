@@ -53,6 +53,11 @@ class Simulation {
       whole_.emplace_back(bound_.back().size());
       std::iota(whole_.back().begin(), whole_.back().end(), 0);
     }
+    for (const PlanNode& node : plan_.nodes) {
+      part_atoms_.emplace_back();
+      if (node.part < 0) continue;
+      part_atoms_.back() = AtomsOfPart(model_, plan_.instances[node.src].buffer, plan_.parts[node.part]);
+    }
     for (const Arena& arena : plan_.arenas) {
       arenas_[arena.device].assign(static_cast<size_t>(arena.bytes / kAtomBytes), 0xdead);
     }
@@ -72,14 +77,20 @@ class Simulation {
   }
   static uint64_t Spoilt(int32_t n) { return Mix(0xfeed, static_cast<uint64_t>(n)); }
 
-  // What use `i` of a node touches: copies of buffers all, declared nodes and both forms of Copy nodes their boxes.
+  // What use `i` of a node touches: inserted copies all of a buffer or a part, declared nodes and both forms of Copy
+  // nodes their boxes.
   Reach At(const PlanNode& node, size_t i, int32_t instance) const {
     const auto b = static_cast<size_t>(plan_.instances[instance].buffer);
     if (node.decl < 0 && node.copy >= 0) {
       const AccessMode mode = i == 0 ? AccessMode::kRead : AccessMode::kWrite;
       return {memory_[instance], declared_[node.copy][AccessOfCopy(model_, node, mode)]};
     }
+    if (node.decl < 0 && node.part >= 0) return {memory_[instance], AtomsOf(node)};
     return {memory_[instance], node.decl < 0 ? whole_[b] : declared_[node.decl][i]};
+  }
+
+  const std::vector<int32_t>& AtomsOf(const PlanNode& copy) const {
+    return part_atoms_.at(static_cast<size_t>(&copy - plan_.nodes.data()));
   }
 
   // Whether a node that writes in use `i` writes atom `k` of those it touches.
@@ -164,6 +175,7 @@ class Simulation {
   std::string problem_;
   std::vector<Contents> bound_;  // of each buffer
   std::vector<std::vector<int32_t>> whole_;  // of each buffer: all its atoms
+  std::vector<std::vector<int32_t>> part_atoms_;  // of each node that copies a part
   std::map<int32_t, Contents> arenas_;  // by device, -1 pinned
   std::vector<bool> pinned_by_user_;  // of each buffer
   std::vector<uint64_t*> memory_;  // of each instance

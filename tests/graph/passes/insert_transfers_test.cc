@@ -32,6 +32,8 @@ std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(
     if (step.src < 0) continue;
     text += std::string(step.decl >= 0 ? " = " : "") + KindName(step.kind) + " " + InstanceText(draft, step.src) + ">" +
             InstanceText(draft, step.dst);
+    if (step.part < 0) continue;
+    text += " " + SliceText(g.model.buffers[step.buffer], draft.ordered.parts[step.part]);
   }
   if (remarks != nullptr) *remarks = draft.findings.remarks;
   return text;
@@ -51,29 +53,6 @@ TEST(Transfers, PinnedMemoryGoesDirectly) {
   const int32_t x = g.Input("x", 4, kPinned), y = g.Output("y", 4, kPinned);
   g.For("k", In{x}, Out{y});
   EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download y.device0>y.bound");
-}
-
-TEST(Transfers, DevicesThatUsePartsOfABufferAreRemarkedOn) {
-  ModelBuilder g;
-  const int32_t x = g.InOut("x", 4, kPinned);
-  for (int32_t turn = 0; turn < 3; ++turn) {
-    for (int32_t device = 0; device < 2; ++device) {
-      g.For("k" + std::to_string(turn) + std::to_string(device), Change{x, Slice(2 * device, 2)});
-      g.model.nodes.back().device = device;
-    }
-  }
-  const Draft draft = DraftAfter("InsertTransfers", g.model, Devices(2), "EliminateCopies");
-  ASSERT_EQ(draft.findings.whole_copies.size(), 1u);
-  EXPECT_EQ(
-      draft.findings.whole_copies[0],
-      "x: all of it is copied 6 times to host:0, host:1, 96 bytes in a run, for nodes there that use parts of it; "
-      "give each device a buffer of its own");
-  ModelBuilder own;  // the parts are buffers
-  for (int32_t device = 0; device < 2; ++device) {
-    own.For("k" + std::to_string(device), Change{own.InOut("x" + std::to_string(device), 2, kPinned)});
-    own.model.nodes.back().device = device;
-  }
-  EXPECT_TRUE(DraftAfter("InsertTransfers", own.model, Devices(2), "EliminateCopies").findings.whole_copies.empty());
 }
 
 TEST(Transfers, SlotMemoryIsFilledAndReadInPlace) {
@@ -232,7 +211,7 @@ TEST(Transfers, ADeclaredDownloadComesFromItsOwnDeviceWhereItCan) {
   EXPECT_EQ(StepsOf(g, Devices(2)), "f; peer copy t.device0>t.device1; k; c = download t.device1>y.bound");
 }
 
-TEST(Transfers, AFillOfAPartGetsTheRestBroughtFirst) {
+TEST(Transfers, AFillOfAPartNeedsNothingAndComesBackAlone) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", 4, kPinned), y = g.InOut("y", 4, kPinned), z = g.Output("z", 4, kPinned);
   const int32_t t = g.Scratch("t", 4);
@@ -245,7 +224,7 @@ TEST(Transfers, AFillOfAPartGetsTheRestBroughtFirst) {
   fill("high", z, Slice(2, 2));
   fill("none", t, Slice(0, 1));  // there are no contents yet
   EXPECT_EQ(StepsOf(g),
-            "low; high; none; upload x.bound>x.device0; part; whole; download x.device0>x.bound; download "
+            "low; high; none; part; whole; download x.device0>x.bound Slice({1}, {3}); download "
             "y.device0>y.bound; download z.device0>z.bound");
 }
 
@@ -293,11 +272,125 @@ TEST(Transfers, FollowsAfterBeforeTheDeclaration) {
   EXPECT_EQ(StepsOf(g), "b; a");
 }
 
-TEST(Transfers, APartialWriteGetsTheRestBroughtFirst) {
+TEST(Transfers, APartialWriteNeedsNothingAndComesBackAlone) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", 4, kPinned);
   g.For("k", Out{x, Slice(0, 2)});
-  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download x.device0>x.bound");
+  EXPECT_EQ(StepsOf(g), "k; download x.device0>x.bound Slice({0}, {2})");
+}
+
+TEST(Transfers, APartialReadBringsNoMoreThanItsBox) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", {4, 4}, kPinned);
+  g.For("k", In{x, Slice({1, 0}, {2, 3})});
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0 Slice({1, 0}, {2, 3}); k");
+}
+
+TEST(Transfers, PartsOfStagedMemoryAreStagedAlone) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8);
+  g.For("k", Change{x, Slice(2, 4)});
+  EXPECT_EQ(StepsOf(g),
+            "stage in x.bound>x.pinned Slice({2}, {4}); upload x.pinned>x.device0 Slice({2}, {4}); k; "
+            "download x.device0>x.pinned Slice({2}, {4}); stage out x.pinned>x.bound Slice({2}, {4})");
+}
+
+TEST(Transfers, PartsGoThroughTheRingInBothForms) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8);
+  g.For("k", Change{x, Slice(2, 4)});
+  PlanOptions options = Devices(1);
+  options.ring_from_bytes = 0;
+  EXPECT_EQ(StepsOf(g, options),
+            "stage in x.bound>x.device0 Slice({2}, {4}); upload x.bound>x.device0 Slice({2}, {4}); k; "
+            "download x.device0>x.bound Slice({2}, {4}); stage out x.device0>x.bound Slice({2}, {4})");
+}
+
+TEST(Transfers, WhatIsAlreadyThereIsNotBroughtAgain) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 8);
+  g.Host("h", Out{t});
+  g.For("a", In{t, Slice(2, 4)});
+  g.After(g.For("b", In{t, Slice(0, 8)}), 1);
+  g.After(g.For("c", In{t, Slice(1, 6)}), 2);
+  EXPECT_EQ(StepsOf(g),
+            "h; upload t.pinned>t.device0 Slice({2}, {4}); a; upload t.pinned>t.device0 Slice({0}, {2}); "
+            "upload t.pinned>t.device0 Slice({6}, {2}); b; c");
+}
+
+TEST(Transfers, HaloRowsAloneGoBetweenDevices) {
+  ModelBuilder g;
+  const int32_t x = g.Scratch("x", {8, 4}), y = g.Scratch("y", {8, 4});
+  const auto on = [&](int32_t device, int32_t node) { g.node(node).device = device; };
+  on(0, g.For("top", Out{x, Slice({0, 0}, {4, 4})}));
+  on(1, g.For("bottom", Out{x, Slice({4, 0}, {4, 4})}));
+  on(0, g.For("upper", In{x, Slice({0, 0}, {5, 4})}, Out{y, Slice({0, 0}, {4, 4})}));
+  on(1, g.For("lower", In{x, Slice({3, 0}, {5, 4})}, Out{y, Slice({4, 0}, {4, 4})}));
+  EXPECT_EQ(StepsOf(g, Devices(2)),
+            "top; bottom; peer copy x.device0>x.device1 Slice({3, 0}, {1, 4}); lower; "
+            "peer copy x.device1>x.device0 Slice({4, 0}, {1, 4}); upper");
+}
+
+TEST(Transfers, AReaderOfWhatTwoDevicesWroteGetsEachPartFromItsWriter) {
+  ModelBuilder g;
+  const int32_t x = g.Scratch("x", 8);
+  g.node(g.For("low", Out{x, Slice(0, 5)})).device = 0;
+  g.node(g.For("high", Out{x, Slice(5, 3)})).device = 1;
+  g.Host("h", In{x});
+  EXPECT_EQ(StepsOf(g, Devices(2)),
+            "low; high; download x.device0>x.pinned Slice({0}, {5}); download x.device1>x.pinned Slice({5}, {3}); h");
+}
+
+TEST(Transfers, AWriteMakesOtherCopiesOfItsBoxStaleAndNoMore) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8, kPinned);
+  g.For("a", In{x});
+  g.node(g.For("b", Out{x, Slice(2, 2)})).device = 1;
+  g.For("c", In{x});
+  EXPECT_EQ(StepsOf(g, Devices(2)),
+            "upload x.bound>x.device0; a; b; peer copy x.device1>x.device0 Slice({2}, {2}); c; "
+            "download x.device0>x.bound Slice({2}, {2})");
+}
+
+// Fewer copies, and no more bytes: what both read makes one box together, and what `far` reads does not.
+TEST(Transfers, InitialContentsThatNodesOfADeviceReadInPartsComeByOneCopy) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 16, kPinned);
+  g.For("low", In{x, Slice(0, 5)});
+  g.For("middle", In{x, Slice(4, 4)});
+  g.For("far", In{x, Slice(12, 2)});
+  std::vector<std::string> remarks;
+  EXPECT_EQ(StepsOf(g, Devices(1), &remarks),
+            "upload x.bound>x.device0 Slice({12}, {2}); far; upload x.bound>x.device0 Slice({0}, {8}); low; middle");
+  EXPECT_EQ(remarks, (std::vector<std::string>{"x: copied to host:0 2 times for 3 readers"}));
+}
+
+TEST(Transfers, InitialContentsThatAreWrittenFirstAreNotFetchedForLaterReaders) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8, kPinned);
+  const int32_t a = g.For("a", In{x, Slice(0, 4)});
+  g.After(g.Host("write", Out{x, Slice(4, 2)}), a);
+  g.For("b", In{x, Slice(4, 4)});
+  EXPECT_EQ(StepsOf(g),
+            "upload x.bound>x.device0 Slice({0}, {4}); a; write; upload x.bound>x.device0 Slice({4}, {4}); b");
+}
+
+TEST(Transfers, ACopyOfWhatSeveralPlacesHaveGathersItFirst) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8, kPinned), t = g.Scratch("t", 8);
+  g.For("k", Out{x, Slice(0, 4)});
+  g.Copy("c", x, t);
+  EXPECT_EQ(StepsOf(g),
+            "k; upload x.bound>x.device0 Slice({4}, {4}); c = device copy x.device0>t.device0; "
+            "download x.device0>x.bound Slice({0}, {4})");
+}
+
+TEST(Transfers, AnEmptyBoxNeedsNothing) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8, kPinned);
+  g.For("k", In{x, Slice(2, 0)});
+  g.For("w", Out{x, Slice(2, 0)});
+  EXPECT_EQ(StepsOf(g), "k; w");
 }
 
 TEST(Transfers, ASliceThatIsAllOfTheBufferIsAWholeWrite) {
@@ -339,20 +432,21 @@ TEST(Transfers, TilesOfAnOutputNeedNoUpload) {
   EXPECT_EQ(remarks, std::vector<std::string>());
 }
 
-TEST(Transfers, TilesOnAnotherDeviceGetTheRestFromTheFirst) {
+TEST(Transfers, TilesOfSeveralDevicesComeBackFromEach) {
   ModelBuilder g;
   const int32_t y = g.Output("y", 4, kPinned);
   g.For("left", Out{y, Slice(0, 2)});
   g.node(g.For("right", Out{y, Slice(2, 2)})).device = 1;
-  EXPECT_EQ(StepsOf(g, Devices(2)), "left; peer copy y.device0>y.device1; right; download y.device1>y.bound");
+  EXPECT_EQ(StepsOf(g, Devices(2)),
+            "left; right; download y.device0>y.bound Slice({0}, {2}); download y.device1>y.bound Slice({2}, {2})");
 }
 
-TEST(Transfers, AnOutputWrittenInPartComesBackWithTheRestAsItWas) {
+TEST(Transfers, AnOutputWrittenInPartComesBackInPart) {
   ModelBuilder g;
   const int32_t y = g.Output("y", 4, kPinned);
   g.For("k", Out{y, Slice(0, 3)});
   std::vector<std::string> remarks;
-  EXPECT_EQ(StepsOf(g, Devices(1), &remarks), "upload y.bound>y.device0; k; download y.device0>y.bound");
+  EXPECT_EQ(StepsOf(g, Devices(1), &remarks), "k; download y.device0>y.bound Slice({0}, {3})");
   EXPECT_EQ(remarks,
             (std::vector<std::string>{"y: an Output that may not be written whole; what is not keeps its contents"}));
 }
@@ -363,7 +457,8 @@ TEST(Transfers, ReadsAndWritesThroughAnAliasAreOfItsBase) {
   g.For("k0", In{a});
   g.For("k1", Out{b});
   std::vector<std::string> remarks;
-  EXPECT_EQ(StepsOf(g, Devices(1), &remarks), "upload x.bound>x.device0; k0; k1; download x.device0>x.bound");
+  EXPECT_EQ(StepsOf(g, Devices(1), &remarks),
+            "upload x.bound>x.device0 Slice({0}, {2}); k0; k1; download x.device0>x.bound");
   EXPECT_EQ(remarks, std::vector<std::string>());
 }
 
@@ -376,12 +471,12 @@ TEST(Transfers, SomeOfABufferNeedsNoContents) {
   EXPECT_EQ(StepsOf(g), "before; some; read");
 }
 
-TEST(Transfers, SomeOfAPartGetsTheRestBroughtFirst) {
+TEST(Transfers, SomeOfAPartOfABufferNeedsNoContents) {
   ModelBuilder g;
   const int32_t t = g.Scratch("t", 8);
   g.Host("before", Out{t});
   g.For("some", Some{t, Slice(0, 4)});
-  EXPECT_EQ(StepsOf(g), "before; upload t.pinned>t.device0; some");
+  EXPECT_EQ(StepsOf(g), "before; some");
 }
 
 TEST(Transfers, SomeOfAnOutputKeepsWhatIsBound) {

@@ -31,7 +31,7 @@ namespace penstock {
 struct StateRecord;
 
 // How a node uses the elements of the box. The lowest bit says that it needs their contents.
-//   kRead       reads them
+//   kRead       reads them: what the node's device lacks of the box is copied there, and no more
 //   kWrite      writes every one of them, so nothing is copied there first
 //   kReadWrite  reads and writes them
 //   kWriteSome  writes some of them and reads none

@@ -182,21 +182,22 @@ TEST_P(ReplayTraceMixed, ResultsAreThoseOfARunWithoutATrace) {
   EXPECT_EQ(untraced.back(), 55);
 }
 
-// Nodes that touch an element each, in an order of After alone. Node i is of buffer i % buffers, which is uploaded
-// before its nodes and downloaded behind them.
+// Nodes that touch an element each, in an order of After alone. Node i is of buffer i % buffers, of which each element
+// has a node, and which is uploaded before its nodes and downloaded behind them.
 struct Dag {
   int buffers = 1;
   std::vector<std::vector<int>> preds;  // of each node: earlier ones
 
   int nodes() const { return static_cast<int>(preds.size()); }
+  int elements(int buffer) const { return (nodes() - buffer + buffers - 1) / buffers; }
   static std::string NameOf(int node) { return "n" + std::to_string(node); }
   Graph Declare(std::vector<BufferHandle<int32_t>>& x) const {
     Graph g("dag");
-    for (int b = 0; b < buffers; ++b) x.push_back(g.InOut<int32_t>("x" + std::to_string(b), nodes(), kPinned));
+    for (int b = 0; b < buffers; ++b) x.push_back(g.InOut<int32_t>("x" + std::to_string(b), elements(b), kPinned));
     std::vector<NodeRef> refs;
     for (int i = 0; i < nodes(); ++i) {
       const BufferHandle<int32_t> of = x[static_cast<size_t>(i % buffers)];
-      NodeRef ref = g.ParallelFor(NameOf(i), 1, AddOne{}, ReadWrite(of, Slice({i}, {1})));
+      NodeRef ref = g.ParallelFor(NameOf(i), 1, AddOne{}, ReadWrite(of, Slice({i / buffers}, {1})));
       for (const int p : preds[static_cast<size_t>(i)]) ref.After(refs[static_cast<size_t>(p)]);
       refs.push_back(ref);
     }
@@ -289,12 +290,13 @@ class ReplayTraceDag : public ReplayTrace {
     Executable exec = Compiled(dag.Declare(x), Traced());
     Bindings io = exec.bindings();
     std::vector<HostBuffer<int32_t>> memory;
-    for (const BufferHandle<int32_t>& of : x) {
-      memory.push_back(Pinned(dag.nodes(), 5));
-      io.Set(of, memory.back());
+    for (int b = 0; b < dag.buffers; ++b) {
+      memory.push_back(Pinned(dag.elements(b), 5));
+      io.Set(x[static_cast<size_t>(b)], memory.back());
     }
     for (int r = 0; r < runs; ++r) EXPECT_OK(Run(exec, io));
-    for (int i = 0; i < dag.nodes(); ++i) EXPECT_EQ(memory[static_cast<size_t>(i % dag.buffers)][i], 5 + runs);
+    for (int i = 0; i < dag.nodes(); ++i)
+      EXPECT_EQ(memory[static_cast<size_t>(i % dag.buffers)][i / dag.buffers], 5 + runs);
     return exec;
   }
 };

@@ -175,6 +175,21 @@ Region Uncovered(const Region& region, std::vector<Region> boxes) {
   return IsEmpty(missing) ? Uncovered(high, std::move(boxes)) : missing;
 }
 
+void AppendUncovered(const Region& region, std::vector<Region> boxes, std::vector<Region>& out) {
+  if (IsEmpty(region)) return;
+  std::erase_if(boxes, [&](const Region& b) { return !Overlap(b, region); });
+  if (boxes.size() == 1) return Subtract(region, boxes.front(), out);
+  size_t dimension = 0;
+  int64_t at = 0;
+  if (boxes.empty()) return out.push_back(region);
+  if (!FindCut(region, boxes, &dimension, &at)) return;  // all is covered
+  Region low = region, high = region;
+  low.hi[dimension] = at;
+  high.lo[dimension] = at;
+  AppendUncovered(low, boxes, out);
+  AppendUncovered(high, std::move(boxes), out);
+}
+
 BoxTree::BoxTree(std::vector<Region> boxes) : boxes_(std::move(boxes)), leaf_(boxes_.size()) {
   std::vector<int32_t> order(boxes_.size());
   std::iota(order.begin(), order.end(), 0);

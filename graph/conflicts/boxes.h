@@ -24,6 +24,8 @@ using detail::Table;
 // A part of `region` that no box of `boxes` holds; empty if they cover it. O(n log n) for n boxes that do not overlap;
 // overlapping boxes cost up to n^1.5 in two and n^2 in three dimensions. Reorders and drops boxes.
 Region Uncovered(const Region& region, std::vector<Region> boxes);
+// Appends all such parts, which are disjoint. The boxes do not overlap.
+void AppendUncovered(const Region& region, std::vector<Region> boxes, std::vector<Region>& out);
 
 // A fixed set of boxes, each live or not, that finds the live ones overlapping a region. Uses median partitions: O(log
 // n + k) for tiles of which k overlap the region, more if the boxes overlap each other.

@@ -19,9 +19,10 @@ inline constexpr int32_t kBoundPlace = 0, kPinnedPlace = 1, kFirstDevicePlace = 
 
 class BufferPlaces {
  public:
-  BufferPlaces(const Records& records, const Placed& placed) : records_(records), placed_(placed) {}
+  BufferPlaces(const Records& records, const Placed& placed)
+      : records_(records), placed_(placed), count_(kFirstDevicePlace + records.options.devices.count()) {}
 
-  int32_t count() const { return kFirstDevicePlace + records_.options.devices.count(); }
+  int32_t count() const { return count_; }
   bool is_state(BufferId b) const { return decl(b).role == BufferRole::kState; }
   bool is_leased(BufferId b) const {  // or a parameter: in the slot before the run begins
     return decl(b).role == BufferRole::kParam || (IsBound(decl(b).role) && decl(b).where == Where::kSlot);
@@ -69,6 +70,7 @@ class BufferPlaces {
 
   const Records& records_;
   const Placed& placed_;
+  const int32_t count_;
 };
 
 }  // namespace penstock::graph

@@ -1,9 +1,14 @@
 #include "graph/passes/contents_map.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "graph/conflicts/boxes.h"
 
 namespace penstock::graph {
 namespace {
+
+constexpr size_t kMostInChunk = 32;
 
 // Whether two disjoint regions make one box together; then `a` becomes that.
 bool Extend(Region& a, const Region& b) {
@@ -19,23 +24,26 @@ bool Extend(Region& a, const Region& b) {
   return true;
 }
 
-// Appends the parts of `region` outside all of `by`. `cut` is scratch.
-void SubtractAll(const Region& region, const std::vector<Region>& by, std::vector<Region>& out) {
-  std::vector<Region> left = {region}, cut;
-  for (const Region& b : by) {
-    if (!Overlap(region, b)) continue;
-    cut.clear();
-    for (const Region& part : left) {
-      if (Overlap(part, b)) {
-        Subtract(part, b, cut);
-      } else {
-        cut.push_back(part);
-      }
-    }
-    left.swap(cut);
-    if (left.empty()) return;
+// Whether they overlap or have a face, edge or corner in common.
+bool Touch(const Region& a, const Region& b) {
+  bool all = true;
+  for (size_t d = 0; d < kMaxRank; ++d) all = all && a.lo[d] <= b.hi[d] && b.lo[d] <= a.hi[d];
+  return all;
+}
+
+// The smallest box around both.
+Region Around(const Region& a, const Region& b) {
+  Region around;
+  for (size_t d = 0; d < kMaxRank; ++d) {
+    around.lo[d] = std::min(a.lo[d], b.lo[d]);
+    around.hi[d] = std::max(a.hi[d], b.hi[d]);
   }
-  out.insert(out.end(), left.begin(), left.end());
+  return around;
+}
+Region Around(const std::vector<Region>& regions) {
+  Region around = regions.front();
+  for (const Region& region : regions) around = Around(around, region);
+  return around;
 }
 
 // Joins neighbours along dimension `d`. True if there were any.
@@ -60,15 +68,9 @@ bool JoinAlong(size_t d, std::vector<Region>& regions) {
 
 // The smallest box around them, if they fill it.
 bool JoinToBox(std::vector<Region>& regions) {
-  Region all = regions.front();
+  const Region all = Around(regions);
   int64_t bytes = 0;
-  for (const Region& region : regions) {
-    for (size_t d = 0; d < kMaxRank; ++d) {
-      all.lo[d] = std::min(all.lo[d], region.lo[d]);
-      all.hi[d] = std::max(all.hi[d], region.hi[d]);
-    }
-    bytes += BytesOf(region);
-  }
+  for (const Region& region : regions) bytes += BytesOf(region);
   if (bytes != BytesOf(all)) return false;
   regions.assign(1, all);
   return true;
@@ -85,60 +87,137 @@ void Join(std::vector<Region>& regions) {
   std::sort(regions.begin(), regions.end());
 }
 
+template <class F>
+bool RegionSet::AnyOverlapping(const Region& region, F&& f) const {
+  for (const Chunk& chunk : chunks_) {
+    if (!Overlap(chunk.bound, region)) continue;
+    for (const Region& r : chunk.regions) {
+      if (Overlap(r, region) && f(r)) return true;
+    }
+  }
+  return false;
+}
+
 // A region that is added joins neighbours until none is left.
 void RegionSet::Add(const Region& region) {
-  if (IsEmpty(region)) return;
-  for (const Region& r : regions_) {
-    if (Covers(r, region)) return;
-  }
+  if (IsEmpty(region) || AnyOverlapping(region, [&](const Region& r) { return Covers(r, region); })) return;
   Remove(region);
   Region added = region;
-  for (size_t i = 0; i < regions_.size();) {
-    if (!Extend(added, regions_[i])) {
-      ++i;
-      continue;
-    }
-    regions_[i] = regions_.back();
-    regions_.pop_back();
-    i = 0;
+  while (JoinNeighbour(added)) {
   }
-  regions_.push_back(added);
+  Insert(added);
+}
+
+bool RegionSet::JoinNeighbour(Region& region) {
+  for (size_t c = 0; c < chunks_.size(); ++c) {
+    Chunk& chunk = chunks_[c];
+    if (!Touch(chunk.bound, region)) continue;
+    for (Region& r : chunk.regions) {
+      if (!Extend(region, r)) continue;
+      r = chunk.regions.back();
+      chunk.regions.pop_back();
+      Shrink(c);
+      return true;
+    }
+  }
+  return false;
+}
+
+// Into the chunk that grows least by it.
+void RegionSet::Insert(const Region& region) {
+  if (chunks_.empty()) chunks_.push_back({region, {}});
+  size_t best = 0;
+  int64_t least = INT64_MAX;
+  for (size_t c = 0; c < chunks_.size() && least > 0; ++c) {
+    const int64_t growth = BytesOf(Around(chunks_[c].bound, region)) - BytesOf(chunks_[c].bound);
+    if (growth >= least) continue;
+    least = growth;
+    best = c;
+  }
+  chunks_[best].bound = Around(chunks_[best].bound, region);
+  chunks_[best].regions.push_back(region);
+  if (chunks_[best].regions.size() > kMostInChunk) Split(best);
+}
+
+// In halves, along the longest side.
+void RegionSet::Split(size_t chunk) {
+  std::vector<Region>& low = chunks_[chunk].regions;
+  const Region bound = chunks_[chunk].bound;
+  size_t longest = 0;
+  for (size_t d = 1; d < kMaxRank; ++d) {
+    if (bound.hi[d] - bound.lo[d] > bound.hi[longest] - bound.lo[longest]) longest = d;
+  }
+  const auto half = low.begin() + static_cast<std::ptrdiff_t>(low.size() / 2);
+  std::nth_element(low.begin(), half, low.end(), [longest](const Region& a, const Region& b) {
+    return a.lo[longest] != b.lo[longest] ? a.lo[longest] < b.lo[longest] : a < b;
+  });
+  Chunk high{{}, {half, low.end()}};
+  low.erase(half, low.end());
+  high.bound = Around(high.regions);
+  chunks_[chunk].bound = Around(low);
+  chunks_.push_back(std::move(high));
+}
+
+// After some regions of the chunk have gone.
+void RegionSet::Shrink(size_t chunk) {
+  if (!chunks_[chunk].regions.empty()) {
+    chunks_[chunk].bound = Around(chunks_[chunk].regions);
+    return;
+  }
+  std::swap(chunks_[chunk], chunks_.back());
+  chunks_.pop_back();
 }
 
 void RegionSet::Remove(const Region& region) {
-  size_t kept = 0;
-  cut_.clear();
-  for (const Region& r : regions_) {
-    if (Overlap(r, region)) {
-      Subtract(r, region, cut_);
-    } else {
-      regions_[kept++] = r;
-    }
+  std::vector<Region> cut;
+  for (size_t c = chunks_.size(); c > 0; --c) {
+    Chunk& chunk = chunks_[c - 1];
+    if (!Overlap(chunk.bound, region)) continue;
+    const size_t gone = std::erase_if(chunk.regions, [&](const Region& r) {
+      if (!Overlap(r, region)) return false;
+      Subtract(r, region, cut);
+      return true;
+    });
+    if (gone > 0) Shrink(c - 1);
   }
-  regions_.resize(kept);
-  regions_.insert(regions_.end(), cut_.begin(), cut_.end());
+  for (const Region& part : cut) Insert(part);
 }
 
 bool RegionSet::Overlaps(const Region& region) const {
-  return std::any_of(regions_.begin(), regions_.end(), [&](const Region& r) { return Overlap(r, region); });
+  return AnyOverlapping(region, [](const Region&) { return true; });
 }
 
 bool RegionSet::Holds(const Region& region) const {
   int64_t bytes = 0;
-  for (const Region& r : regions_) {
-    if (Overlap(r, region)) bytes += BytesOf(Common(r, region));
-  }
+  AnyOverlapping(region, [&](const Region& r) {
+    bytes += BytesOf(Common(r, region));
+    return false;
+  });
   return bytes == BytesOf(region);
 }
 
+void RegionSet::AppendOverlapping(const Region& region, std::vector<Region>& out) const {
+  AnyOverlapping(region, [&](const Region& r) {
+    out.push_back(r);
+    return false;
+  });
+}
+
 void RegionSet::AppendCommon(const Region& region, std::vector<Region>& out) const {
-  for (const Region& r : regions_) {
-    if (Overlap(r, region)) out.push_back(Common(r, region));
-  }
+  AnyOverlapping(region, [&](const Region& r) {
+    out.push_back(Common(r, region));
+    return false;
+  });
 }
 
 void RegionSet::AppendMissing(const Region& region, std::vector<Region>& out) const {
-  if (!IsEmpty(region)) SubtractAll(region, regions_, out);
+  std::vector<Region> common;
+  AppendCommon(region, common);
+  AppendUncovered(region, std::move(common), out);
+}
+
+void RegionSet::AppendAll(std::vector<Region>& out) const {
+  for (const Chunk& chunk : chunks_) out.insert(out.end(), chunk.regions.begin(), chunk.regions.end());
 }
 
 void ContentsMap::Write(const Region& region, int32_t place) {

@@ -6,7 +6,7 @@
 // RegionSet: a set of bytes as disjoint regions. Regions that make one box together are kept as one, so a buffer whose
 // tiles are written one after another is soon one region again.
 //
-// Cost: linear in the regions of a set. A set has at most as many as there were changes that did not join.
+// Cost: a change or a look takes about the square root of the number of regions, if these are like tiles.
 // Threads: plain values.
 #pragma once
 
@@ -17,22 +17,36 @@
 
 namespace penstock::graph {
 
+// The regions are kept in chunks of some that lie near each other (an R-tree of two levels: Guttman 1984).
 class RegionSet {
  public:
-  bool empty() const { return regions_.empty(); }
-  const std::vector<Region>& regions() const { return regions_; }
+  bool empty() const { return chunks_.empty(); }
   void Add(const Region& region);
   void Remove(const Region& region);
-  void Clear() { regions_.clear(); }
   bool Overlaps(const Region& region) const;
   bool Holds(const Region& region) const;  // all of it
   // Appends the parts of `region` that the set has, and those that it lacks; these are disjoint.
   void AppendCommon(const Region& region, std::vector<Region>& out) const;
   void AppendMissing(const Region& region, std::vector<Region>& out) const;
+  // Appends the set's regions, all or those that overlap `region`.
+  void AppendAll(std::vector<Region>& out) const;
+  void AppendOverlapping(const Region& region, std::vector<Region>& out) const;
 
  private:
-  std::vector<Region> regions_;
-  std::vector<Region> cut_;  // scratch
+  struct Chunk {
+    Region bound;
+    std::vector<Region> regions;  // some
+  };
+  // Calls `f` with each region that overlaps `region` until that returns true; whether it did.
+  template <class F>
+  bool AnyOverlapping(const Region& region, F&& f) const;
+  // Takes out a region that makes one box together with `region`, which becomes that; false if there is none.
+  bool JoinNeighbour(Region& region);
+  void Insert(const Region& region);
+  void Split(size_t chunk);
+  void Shrink(size_t chunk);
+
+  std::vector<Chunk> chunks_;
 };
 
 // Joins disjoint regions that make one box together, as far as that goes without cutting any. The order of the result

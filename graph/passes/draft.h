@@ -126,7 +126,6 @@ struct Step {
   DeviceId device{};
   int32_t priority = 0;
   InstanceId src{}, dst{};
-  BufferId buffer{};  // for inserted copies of buffers or parts of them
   DeclId copy{};
   PartId part{};
   StepId batch{};  // from BatchCopies on: as in PlanNode

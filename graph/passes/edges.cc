@@ -70,7 +70,7 @@ class StepBoxes {
     if (ordered.parts.empty()) return;
     std::vector<BufferPart> parts;
     for (const Step& step : ordered.steps) {
-      if (step.part >= 0) parts.push_back({step.buffer, step.part});
+      if (step.part >= 0) parts.push_back({ordered.instances[step.src].buffer, step.part});
     }
     std::sort(parts.begin(), parts.end());
     parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
@@ -196,14 +196,11 @@ void InstanceEdges(const Records& records, const Checked& checked, const Placed&
         shared.Access(std::min<int32_t>(instance, fallback), tree, box, mode, s, ordered.edges);
     };
     if (step.follows) ordered.edges.Add(s - 1);
-    if (step.decl < 0 && step.copy >= 0) {
-      access(step.src, BoxOf(records, step.copy, AccessMode::kRead), AccessMode::kRead);
-      access(step.dst, BoxOf(records, step.copy, AccessMode::kWrite), AccessMode::kWrite);
-      declared.AddBefore(step.copy);
-    } else if (step.decl < 0) {
-      const int32_t box = boxes.BoxOfPart(step.buffer, step.part);
-      access(step.src, box, AccessMode::kRead);
-      access(step.dst, box, AccessMode::kWrite);
+    if (step.decl < 0) {
+      const int32_t part = boxes.BoxOfPart(ordered.instances[step.src].buffer, step.part);
+      access(step.src, step.copy < 0 ? part : BoxOf(records, step.copy, AccessMode::kRead), AccessMode::kRead);
+      access(step.dst, step.copy < 0 ? part : BoxOf(records, step.copy, AccessMode::kWrite), AccessMode::kWrite);
+      if (step.copy >= 0) declared.AddBefore(step.copy);
     } else {
       declared.SetStep(step.decl, s);
       declared.AddBefore(step.decl);

@@ -48,12 +48,17 @@ void FirstReads::Widen(BufferId b, int32_t place, const RegionSet& there, std::v
   const int32_t entry = EntryOf(b);
   if (entry < 0) return;
   const Entry& of = entries_[static_cast<size_t>(entry)];
+  std::vector<Region> boxes;
+  for (const Region& part : parts) {
+    of.needed[static_cast<size_t>(place - kFirstDevicePlace)].AppendOverlapping(part, boxes);
+  }
+  std::sort(boxes.begin(), boxes.end());
+  boxes.erase(std::unique(boxes.begin(), boxes.end()), boxes.end());
   RegionSet wider;
   for (const Region& part : parts) wider.Add(part);
   bool widened = false;
   std::vector<Region> unwritten, lacking;
-  for (const Region& box : of.needed[static_cast<size_t>(place - kFirstDevicePlace)].regions()) {
-    if (std::none_of(parts.begin(), parts.end(), [&](const Region& part) { return Overlap(part, box); })) continue;
+  for (const Region& box : boxes) {
     unwritten.clear();
     lacking.clear();
     of.initial.AppendCommon(box, unwritten);
@@ -61,7 +66,9 @@ void FirstReads::Widen(BufferId b, int32_t place, const RegionSet& there, std::v
     for (const Region& part : lacking) wider.Add(part);
     widened = widened || !lacking.empty();
   }
-  if (widened) parts = wider.regions();
+  if (!widened) return;
+  parts.clear();
+  wider.AppendAll(parts);
 }
 
 }  // namespace penstock::graph

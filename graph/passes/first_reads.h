@@ -22,6 +22,7 @@ class FirstReads {
 
   // A node writes the region.
   void Write(BufferId b, const Region& region) {
+    if (entries_.empty()) return;
     if (const int32_t entry = EntryOf(b); entry >= 0) entries_[static_cast<size_t>(entry)].initial.Remove(region);
   }
   // Adds to `parts`, which the device place lacks and needs, what it will also need of the boxes that these are in.

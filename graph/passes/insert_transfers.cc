@@ -49,31 +49,42 @@ PlanKind KindOf(NodeKind kind) {
   }
 }
 
-// Where each buffer's contents are current: as wholes, or by boxes where some node accesses a part. A region is ignored
-// where the whole counts.
+// For buffers that live inside the run, whether nodes at different places use them. A Copy node counts as such.
+Table<BufferId, bool> UsedInSeveralPlaces(const Records& records, const Placed& placed) {
+  constexpr int32_t kUnused = -2;
+  Table<BufferId, int32_t> device(records.buffers.size(), kUnused);
+  Table<BufferId, bool> several(records.buffers.size());
+  for (const DeclId n : records.nodes.ids()) {
+    const bool copy = records.nodes[n].kind == NodeKind::kCopy;
+    for (const BoxRef& ref : records.boxes[n]) {
+      if (ref.base < 0) continue;
+      if (device[ref.base] == kUnused) device[ref.base] = placed.device[n];
+      if (copy || device[ref.base] != placed.device[n]) several[ref.base] = true;
+    }
+  }
+  return several;
+}
+
+// Where each buffer's contents are current: as wholes, or by boxes where some node accesses a part and contents may
+// have to move. A region is ignored where the whole counts.
 class Whereabouts {
  public:
-  Whereabouts(const Records& records, const Checked& checked, const BufferPlaces& places)
+  Whereabouts(const Records& records, const Checked& checked, const Placed& placed, const BufferPlaces& places)
       : records_(records), places_(places.count()), valid_(records.buffers.size() * static_cast<size_t>(places_)) {
-    if (records.boxes.any_tree()) map_of_.assign(records.buffers.size(), -1);
+    if (records.boxes.any_tree()) MakeMaps(UsedInSeveralPlaces(records, placed));
     for (const BufferId b : records.buffers.ids()) {
-      const BoxTree* const tree = records.boxes.tree(b);
-      if (tree != nullptr) {
-        map_of_[b] = static_cast<int32_t>(maps_.size());
-        maps_.emplace_back(places_);
-      }
       if (places.has_contents(b, checked)) Write(b, Whole(b), places.home(b));
     }
   }
 
   // All of a buffer; of no meaning where the whole counts.
-  Region Whole(BufferId b) const { return map(b) == nullptr ? Region{} : records_.boxes.tree(b)->box(0); }
-  Region RegionOf(const BoxRef& ref) const {
-    return ref.box < 0 || map(ref.base) == nullptr ? Region{} : records_.boxes.tree(ref.base)->box(ref.box);
+  const Region& Whole(BufferId b) const { return map(b) == nullptr ? kNone : records_.boxes.tree(b)->box(0); }
+  const Region& RegionOf(const BoxRef& ref) const {
+    return ref.box < 0 || map(ref.base) == nullptr ? kNone : records_.boxes.tree(ref.base)->box(ref.box);
   }
   // Null where the whole counts.
   const ContentsMap* map(BufferId b) const {
-    return map_of_.empty() || map_of_[b] < 0 ? nullptr : &maps_[static_cast<size_t>(map_of_[b])];
+    return maps_.empty() || map_of_[b] < 0 ? nullptr : &maps_[static_cast<size_t>(map_of_[b])];
   }
 
   void Write(BufferId b, const Region& region, int32_t place) {
@@ -88,6 +99,8 @@ class Whereabouts {
     if (ContentsMap* const map = MapOf(b)) map->Forget(region);
   }
 
+  // Where the whole counts: whether the place has it.
+  bool IsWhole(BufferId b, int32_t place) const { return valid_[at(b, place)] != 0; }
   // Whether some of the region is somewhere.
   bool Anywhere(BufferId b, const Region& region) const {
     const ContentsMap* const map = this->map(b);
@@ -97,7 +110,7 @@ class Whereabouts {
   // Whether the place has all of it that is somewhere. False if nothing is.
   bool Holds(BufferId b, const Region& region, int32_t place) const {
     const ContentsMap* const map = this->map(b);
-    if (map == nullptr) return valid_[at(b, place)] != 0;
+    if (map == nullptr) return IsWhole(b, place);
     return map->at(place).Overlaps(region) && map->HoldsAll(region, place);
   }
   // Whether the places on the host together have it.
@@ -118,18 +131,29 @@ class Whereabouts {
   }
 
  private:
+  static constexpr Region kNone{};
+
+  void MakeMaps(const Table<BufferId, bool>& several) {
+    map_of_.assign(records_.buffers.size(), -1);
+    for (const BufferId b : records_.buffers.ids()) {
+      const bool moves = records_.buffers[b].role != BufferRole::kInternal || several[b];
+      if (records_.boxes.tree(b) == nullptr || !moves) continue;
+      map_of_[b] = static_cast<int32_t>(maps_.size());
+      maps_.emplace_back(places_);
+    }
+  }
   size_t at(BufferId b, int32_t place) const {
     return static_cast<size_t>(b) * static_cast<size_t>(places_) + static_cast<size_t>(place);
   }
   ContentsMap* MapOf(BufferId b) {
-    return map_of_.empty() || map_of_[b] < 0 ? nullptr : &maps_[static_cast<size_t>(map_of_[b])];
+    return maps_.empty() || map_of_[b] < 0 ? nullptr : &maps_[static_cast<size_t>(map_of_[b])];
   }
 
   const Records& records_;
   const int32_t places_;
   std::vector<uint8_t> valid_;  // (buffer, place)
-  Table<BufferId, int32_t> map_of_;  // empty: the whole of every buffer counts
-  std::vector<ContentsMap> maps_;
+  Table<BufferId, int32_t> map_of_;
+  std::vector<ContentsMap> maps_;  // empty: the whole of every buffer counts
 };
 
 class Walk {
@@ -140,7 +164,7 @@ class Walk {
         placed_(placed),
         findings_(findings),
         places_(records, placed),
-        contents_(records, checked, places_),
+        contents_(records, checked, placed, places_),
         first_reads_(records, checked, placed),
         instance_(records.model.buffers.size() * static_cast<size_t>(places_.count())),
         state_(records.model.buffers.size()) {
@@ -229,7 +253,8 @@ class Walk {
     std::vector<Region> missing;
     for (const Region& part : parts) there.AppendMissing(part, missing);
     for (const Region& part : missing) lacking.Add(part);
-    missing = lacking.regions();
+    missing.clear();
+    lacking.AppendAll(missing);
     if (missing.empty()) return;
     const int32_t through = places_.copy_place(b);
     if (place >= kFirstDevicePlace) {
@@ -278,7 +303,6 @@ class Walk {
     if (kind == PlanKind::kUpload || kind == PlanKind::kPeerCopy) step.device = to - kFirstDevicePlace;
     if (kind == PlanKind::kDownload) step.device = from - kFirstDevicePlace;
     step.priority = priority;
-    step.buffer = b;
     step.part = PartOf(b, region);
     step.src = InstanceAt(b, from);
     step.dst = InstanceAt(b, to);
@@ -322,7 +346,7 @@ class Walk {
       if (!places_.NeedsContents(ref)) continue;
       if (contents_.map(ref.base) != nullptr) {
         GatherFor(n, ref.base, place(ref.base));
-      } else {
+      } else if (!contents_.IsWhole(ref.base, place(ref.base))) {
         Ensure(ref.base, {}, place(ref.base), node.priority);
       }
       state_[ref.base].used = true;
@@ -349,10 +373,13 @@ class Walk {
   void GatherFor(DeclId n, BufferId b, int32_t place) {
     if (state_[b].gathered == n) return;
     state_[b].gathered = n;
+    const RegionSet& there = contents_.map(b)->at(place);
     std::vector<Region> parts;
     for (const BoxRef& ref : records_.boxes[n]) {
-      if (ref.base == b && places_.NeedsContents(ref)) parts.push_back(contents_.RegionOf(ref));
+      if (ref.base != b || !places_.NeedsContents(ref)) continue;
+      if (const Region& region = contents_.RegionOf(ref); !there.Holds(region)) parts.push_back(region);
     }
+    if (parts.empty()) return;
     Gather(b, parts, place, records_.nodes[n].priority);
   }
 

@@ -33,7 +33,7 @@ std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(
     text += std::string(step.decl >= 0 ? " = " : "") + KindName(step.kind) + " " + InstanceText(draft, step.src) + ">" +
             InstanceText(draft, step.dst);
     if (step.part < 0) continue;
-    text += " " + SliceText(g.model.buffers[step.buffer], draft.ordered.parts[step.part]);
+    text += " " + SliceText(g.model.buffers[draft.ordered.instances[step.src].buffer], draft.ordered.parts[step.part]);
   }
   if (remarks != nullptr) *remarks = draft.findings.remarks;
   return text;

@@ -280,7 +280,8 @@ class Comparison {
   static int VersionBy(int node, AccessMode mode) { return mode == AccessMode::kScratch ? kNothing : node + 1; }
 
   void CopyPart(const Step& step) {
-    const BufferDecl& buffer = decl(step.buffer);
+    const BufferId b = draft_.ordered.instances[step.src].buffer;
+    const BufferDecl& buffer = decl(b);
     const int to = PlaceOf(draft_.ordered.instances[step.dst]);
     std::array<int64_t, 3> lo{0, 0, 0}, size{1, 1, 1};
     for (int i = 0; i < buffer.extent.rank; ++i)
@@ -298,10 +299,10 @@ class Comparison {
     ForBytes(buffer, lo, size, [&](int32_t byte) {
       const auto at = static_cast<size_t>(byte);
       const int version = memory_[step.src][at];
-      if (version == kNothing || version != now_[step.buffer][at]) Say("what is copied is not current", step.buffer);
-      if (memory_[step.dst][at] == version) Say("what is copied is there already", step.buffer);
+      if (version == kNothing || version != now_[b][at]) Say("what is copied is not current", b);
+      if (memory_[step.dst][at] == version) Say("what is copied is there already", b);
       memory_[step.dst][at] = version;
-      ++copied_[{step.buffer, to}];
+      ++copied_[{b, to}];
     });
   }
 

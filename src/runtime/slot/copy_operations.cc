@@ -25,10 +25,11 @@ bool HasNoBytes(const driver::CopyOp& op) { return op.width == 0 || op.height ==
 
 const BoxInRun& BoxAt(const SlotTables& tables, BoxId box) { return tables.boxes[box]; }
 
-// Rows that are adjacent on both sides count as one row.
+// Rows that are adjacent on both sides count as one row. There are no bytes until both boxes are known, of which a
+// launch may decide one alone.
 void SetShape(const CopyEntry& entry, const SlotTables& tables, driver::CopyOp& op) {
   const BoxInRun &src = BoxAt(tables, entry.src_box), &dst = BoxAt(tables, entry.dst_box);
-  const detail::Range size = RangeOf(src.shape);
+  const detail::Range size = dst.element == 0 ? detail::Range{0, 0, 0} : RangeOf(src.shape);
   op.width = static_cast<size_t>(size.width * src.element);
   op.height = static_cast<size_t>(size.height);
   op.depth = static_cast<size_t>(size.depth);

@@ -416,6 +416,26 @@ TEST_P(Slices, PartsMoveBetweenTwoDevices) {
   }
 }
 
+// Until a launch has come, where the rows of the target lie is not known.
+TEST_P(Slices, ACopyOfConstantSizeMayGoToABufferWhoseRowsAreAParameter) {
+  constexpr int64_t kH = 6, kW = 9, kPart = 4;
+  Graph g("narrow");
+  auto width = g.Param<int64_t>("width", AtMost(kW));
+  auto x = g.Input<int32_t>("x", {kH, kW});
+  auto t = g.Buffer<int32_t>("t", {kH, width});
+  auto y = g.Output<int32_t>("y", {kPart, kPart});
+  g.Copy("in", Read(x, Slice({1, 2}, {kPart, kPart})), Write(t, Slice({2, 1}, {kPart, kPart})));
+  g.Copy("out", Read(t, Slice({2, 1}, {kPart, kPart})), Write(y));
+  const std::vector<int32_t> hx = Random(kH * kW);
+  for (const int64_t columns : {kW, int64_t{5}}) {
+    std::vector<int32_t> hy = Poisoned(kPart * kPart);
+    ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(width, columns).Set(x, hx).Set(y, hy); }));
+    for (int64_t i = 0; i < kPart * kPart; ++i) {
+      ASSERT_EQ(hy[i], hx[(1 + i / kPart) * kW + 2 + i % kPart]) << columns << " " << i;
+    }
+  }
+}
+
 // Nobody reads what it copies, so it is not made; a mistake in it is one all the same.
 TEST_P(Slices, ACopyThatIsNotMadeIsCheckedToo) {
   Graph g("dropped");

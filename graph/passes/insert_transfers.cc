@@ -10,13 +10,12 @@
 // runtime's ring of pinned chunks, and the direct copy if the memory turns out to be pinned:
 //   bound -stage-> device, bound -upload-> device; device -download-> bound, device -stage-> bound
 //
-// A buffer of which some node accesses a part is tracked and copied by boxes (contents_map.h), others as wholes:
-//   before a read         what the place lacks of the box is copied there; parts that make one box together, by one
-//   copy before a write        nothing, if the node writes all of its box in every run; else as before a read, since
-//   what it
-//                         does not write keeps its contents. A node that writes some elements of its box counts as one
-//                         that does not write all, if they outlive the run.
-//   at the end            what home lacks is copied back: what nodes have written elsewhere
+// A buffer of which some node accesses a part is tracked and copied by boxes (contents_map.h), others as wholes.
+//   Before a read, what the place lacks of the box is copied there. Parts that make one box together take one copy.
+//   Before a write, nothing is, if the node writes all of its box in every run; otherwise as before a read, since what
+//   it does not write keeps its contents. A node that writes some elements counts as one that does not write all of its
+//   box, if the contents outlive the run.
+//   At the end, what home lacks is copied back: what nodes have written elsewhere.
 // So no byte is copied to a place that has it, or to one where no node after that needs it; but for a box that depends
 // on parameters, whose largest extent counts. Initial contents that several nodes of one device read are fetched for
 // all of them by the first (first_reads.h).

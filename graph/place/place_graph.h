@@ -1,0 +1,55 @@
+// PlaceGraph: what the assignment of tasks to devices (assign.h) needs to know: what each task costs on each device,
+// what it takes from others, and what the devices and the links between them can do.
+//
+// Times are in microseconds, bandwidths in GB/s (10^9 bytes a second).
+//
+// Threads: plain values.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace penstock::graph {
+
+// The cost of a task on a device that cannot run it.
+inline constexpr double kCannotRun = std::numeric_limits<double>::infinity();
+
+// Results of the task `from` that another task takes.
+struct PlaceInput {
+  int32_t from = 0;
+  int64_t bytes = 0;
+};
+
+struct PlaceTask {
+  int32_t device = -1;  // the one that is stated; -1: any
+  int64_t bytes = 0;  // of memory that it needs on its device, kept until all tasks have ended
+  std::vector<PlaceInput> inputs{};  // of tasks before it, each named once
+};
+
+struct PlaceDevice {
+  int64_t memory_bytes = std::numeric_limits<int64_t>::max();
+  int32_t places = 1;  // how many tasks run at a time, each as fast as alone
+};
+
+// What it takes to have a task's results on another device: `us`, and in addition the bytes by `gbs` unless that is 0.
+struct PlaceLink {
+  double us = 0, gbs = 0;
+  double Cost(int64_t bytes) const { return gbs > 0 ? us + static_cast<double>(bytes) / (gbs * 1e3) : us; }
+};
+
+struct PlaceGraph {
+  std::vector<PlaceTask> tasks;  // each after those that it takes something from
+  std::vector<PlaceDevice> devices;
+  std::vector<double> costs;  // of task t on device d, at t * devices + d; kCannotRun if it cannot run there
+  std::vector<PlaceLink> links;  // from device a to b, at a * devices + b; those from a device to itself do not count
+
+  double cost(int32_t task, int32_t device) const {
+    return costs[static_cast<size_t>(task) * devices.size() + static_cast<size_t>(device)];
+  }
+  const PlaceLink& link(int32_t from, int32_t to) const {
+    return links[static_cast<size_t>(from) * devices.size() + static_cast<size_t>(to)];
+  }
+};
+
+}  // namespace penstock::graph

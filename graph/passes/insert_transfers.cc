@@ -31,6 +31,7 @@
 #include "graph/passes/contents_map.h"
 #include "graph/passes/first_reads.h"
 #include "graph/passes/passes.h"
+#include "graph/passes/whereabouts.h"
 
 namespace penstock::graph {
 namespace {
@@ -47,113 +48,6 @@ PlanKind KindOf(NodeKind kind) {
     default: return PlanKind::kHost;
   }
 }
-
-// For buffers that live inside the run, whether nodes at different places use them. A Copy node counts as such.
-Table<BufferId, bool> UsedInSeveralPlaces(const Records& records, const Placed& placed) {
-  constexpr int32_t kUnused = -2;
-  Table<BufferId, int32_t> device(records.buffers.size(), kUnused);
-  Table<BufferId, bool> several(records.buffers.size());
-  for (const DeclId n : records.nodes.ids()) {
-    const bool copy = records.nodes[n].kind == NodeKind::kCopy;
-    for (const BoxRef& ref : records.boxes[n]) {
-      if (ref.base < 0) continue;
-      if (device[ref.base] == kUnused) device[ref.base] = placed.device[n];
-      if (copy || device[ref.base] != placed.device[n]) several[ref.base] = true;
-    }
-  }
-  return several;
-}
-
-// Where each buffer's contents are current: as wholes, or by boxes where some node accesses a part and contents may
-// have to move. A region is ignored where the whole counts.
-class Whereabouts {
- public:
-  Whereabouts(const Records& records, const Checked& checked, const Placed& placed, const BufferPlaces& places)
-      : records_(records), places_(places.count()), valid_(records.buffers.size() * static_cast<size_t>(places_)) {
-    if (records.boxes.any_tree()) MakeMaps(UsedInSeveralPlaces(records, placed));
-    for (const BufferId b : records.buffers.ids()) {
-      if (places.has_contents(b, checked)) Write(b, Whole(b), places.home(b));
-    }
-  }
-
-  // All of a buffer; of no meaning where the whole counts.
-  const Region& Whole(BufferId b) const { return map(b) == nullptr ? kNone : records_.boxes.tree(b)->box(0); }
-  const Region& RegionOf(const BoxRef& ref) const {
-    return ref.box < 0 || map(ref.base) == nullptr ? kNone : records_.boxes.tree(ref.base)->box(ref.box);
-  }
-  // Null where the whole counts.
-  const ContentsMap* map(BufferId b) const {
-    return maps_.empty() || map_of_[b] < 0 ? nullptr : &maps_[static_cast<size_t>(map_of_[b])];
-  }
-
-  void Write(BufferId b, const Region& region, int32_t place) {
-    if (ContentsMap* const map = MapOf(b)) return map->Write(region, place);
-    for (int32_t p = 0; p < places_; ++p) valid_[at(b, p)] = p == place;
-  }
-  void Copy(BufferId b, const Region& region, int32_t place) {
-    if (ContentsMap* const map = MapOf(b)) return map->Copy(region, place);
-    valid_[at(b, place)] = 1;
-  }
-  void Forget(BufferId b, const Region& region) {
-    if (ContentsMap* const map = MapOf(b)) map->Forget(region);
-  }
-
-  // Where the whole counts: whether the place has it.
-  bool IsWhole(BufferId b, int32_t place) const { return valid_[at(b, place)] != 0; }
-  // Whether some of the region is somewhere.
-  bool Anywhere(BufferId b, const Region& region) const {
-    const ContentsMap* const map = this->map(b);
-    if (map != nullptr) return map->Anywhere(region);
-    return OnHost(b, region) || DeviceWith(b, region) < places_;
-  }
-  // Whether the place has all of it that is somewhere. False if nothing is.
-  bool Holds(BufferId b, const Region& region, int32_t place) const {
-    const ContentsMap* const map = this->map(b);
-    if (map == nullptr) return IsWhole(b, place);
-    return map->at(place).Overlaps(region) && map->HoldsAll(region, place);
-  }
-  // Whether the places on the host together have it.
-  bool OnHost(BufferId b, const Region& region) const {
-    const ContentsMap* const map = this->map(b);
-    if (map == nullptr) return valid_[at(b, kBoundPlace)] != 0 || valid_[at(b, kPinnedPlace)] != 0;
-    std::vector<Region> missing, rest;
-    map->at(kBoundPlace).AppendMissing(region, missing);
-    for (const Region& part : missing) map->at(kPinnedPlace).AppendMissing(part, rest);
-    return map->Anywhere(region) &&
-           std::none_of(rest.begin(), rest.end(), [&](const Region& part) { return map->Anywhere(part); });
-  }
-  // The first device place that has it; the number of places if none does.
-  int32_t DeviceWith(BufferId b, const Region& region) const {
-    int32_t place = kFirstDevicePlace;
-    while (place < places_ && !Holds(b, region, place)) ++place;
-    return place;
-  }
-
- private:
-  static constexpr Region kNone{};
-
-  void MakeMaps(const Table<BufferId, bool>& several) {
-    map_of_.assign(records_.buffers.size(), -1);
-    for (const BufferId b : records_.buffers.ids()) {
-      const bool moves = records_.buffers[b].role != BufferRole::kInternal || several[b];
-      if (records_.boxes.tree(b) == nullptr || !moves) continue;
-      map_of_[b] = static_cast<int32_t>(maps_.size());
-      maps_.emplace_back(places_);
-    }
-  }
-  size_t at(BufferId b, int32_t place) const {
-    return static_cast<size_t>(b) * static_cast<size_t>(places_) + static_cast<size_t>(place);
-  }
-  ContentsMap* MapOf(BufferId b) {
-    return maps_.empty() || map_of_[b] < 0 ? nullptr : &maps_[static_cast<size_t>(map_of_[b])];
-  }
-
-  const Records& records_;
-  const int32_t places_;
-  std::vector<uint8_t> valid_;  // (buffer, place)
-  Table<BufferId, int32_t> map_of_;
-  std::vector<ContentsMap> maps_;  // empty: the whole of every buffer counts
-};
 
 class Walk {
  public:

@@ -160,7 +160,7 @@ class Writer {
                                                           : "unstage ";
     if (step.copy >= 0) return what + std::string(records_.node_names[step.copy]);
     const BufferId buffer = plan_.instances[step.src].buffer;
-    const std::string name = what + std::string(records_.buffer_name(buffer).view());
+    std::string name = what + std::string(records_.buffer_name(buffer).view());
     if (step.part < 0) return name;
     return name + " " + SliceText(records_.model.buffers[buffer], ordered_.parts[step.part]);
   }

@@ -94,10 +94,10 @@ absl::Status SetSlice(const Model& model, const SliceEntry& entry, SlotTables& t
 void SetPart(const SliceEntry& entry, const graph::Region& part, const SlotTables& tables, BoxInRun& box) {
   const BoxInRun& of = tables.boxes[int32_t{entry.buffer}];
   box = of;
-  const int rank = of.shape.rank;
+  const int rank = of.shape.rank, first = kMaxRank - rank;
   const int64_t step[] = {of.slice, of.row, 1};
-  for (int i = 0; i < rank; ++i) {
-    const auto d = static_cast<size_t>(kMaxRank - rank + i);
+  auto d = static_cast<size_t>(first);
+  for (int i = 0; i < rank; ++i, ++d) {
     const int64_t extent = of.shape.size[static_cast<size_t>(i)] * (i + 1 == rank ? of.element : 1);
     const int64_t lo = std::min(part.lo[d], extent);
     box.offset += lo * step[d];

@@ -7,12 +7,12 @@
 # BUNDLE/lib/                     shared libraries
 # BUNDLE/photos/                  photographs, for bench/photos.sh
 # BUNDLE/COMMIT                   the commit it was built from, with -dirty if the tree had changes
-# BUNDLE.tar.gz                   all of it, to carry; ./run gpu-test and gpu-bench unpack it
+# BUNDLE.tar.xz                   all of it, to carry; ./run gpu-test and gpu-bench unpack it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=$1 bundle=$2
-most=62 # MiB, packed
+most=30 # MiB, packed; each program holds the library, and a large dictionary keeps one copy
 
 rm -rf "$bundle"
 mkdir -p "$bundle/lib"
@@ -56,9 +56,9 @@ commit=$(git rev-parse HEAD 2>/dev/null) || commit=unknown
 [[ -z $(git status --porcelain 2>/dev/null) ]] || commit+=-dirty
 echo "$commit" >"$bundle/COMMIT"
 
-tar -C "$(dirname "$bundle")" -I "gzip -9" -cf "$bundle.tar.gz" "$(basename "$bundle")"
+tar -C "$(dirname "$bundle")" -I "xz -T1 --lzma2=preset=1,dict=64MiB" -cf "$bundle.tar.xz" "$(basename "$bundle")"
 
 mib() { echo $(($(du -sk "$1" | cut -f1) / 1024)); }
 echo "$bundle: ${#programs[@]} programs, $(find "$bundle/lib" -type f | wc -l) libraries, $(mib "$bundle") MiB," \
-  "packed $(mib "$bundle.tar.gz") MiB, commit $commit"
-[[ $(mib "$bundle.tar.gz") -lt $most ]] || { echo "the packed bundle must stay under $most MiB"; exit 1; }
+  "packed $(mib "$bundle.tar.xz") MiB, commit $commit"
+[[ $(mib "$bundle.tar.xz") -lt $most ]] || { echo "the packed bundle must stay under $most MiB"; exit 1; }

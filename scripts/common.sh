@@ -3,7 +3,7 @@
 
 demo_packages=(cmake ninja-build g++ ccache libabsl-dev libspdlog-dev libfmt-dev libhwloc-dev)
 build_packages=("${demo_packages[@]}" libgtest-dev libgmock-dev libpng-dev libjpeg62-turbo-dev libcli11-dev
-  nlohmann-json3-dev python3)
+  nlohmann-json3-dev python3 xz-utils)
 test_packages=(gdb universal-ctags)  # what else the tests of scripts need
 browser_packages=(chromium chromium-driver)  # without them nobody looks at the report's page
 bench_packages=(libtbb-dev)  # what host devices are compared with

@@ -1,5 +1,5 @@
 # Shared by gpu_test.sh and gpu_bench.sh, which run build/gpu-bundle on a machine that may have nothing but bash, awk,
-# tar and a GPU. Sourced from the project's root.
+# tar, xz and a GPU. Sourced from the project's root.
 
 bundle=build/gpu-bundle
 results=$bundle/results
@@ -8,7 +8,7 @@ say() { printf '== %s\n' "$*"; }
 cannot() { printf './run: %s\n' "$*" >&2; exit 2; }
 
 need_bundle_and_gpu() {
-  [[ -f $bundle/COMMIT || ! -f $bundle.tar.gz ]] || tar -C "$(dirname "$bundle")" -xzf "$bundle.tar.gz"
+  [[ -f $bundle/COMMIT || ! -f $bundle.tar.xz ]] || tar -C "$(dirname "$bundle")" -xJf "$bundle.tar.xz"
   [[ -f $bundle/COMMIT ]] || cannot "$1: no $bundle; ./run gpu-build makes it, here or on a machine with nvcc"
   [[ -e /dev/nvidiactl ]] || nvidia-smi -L >/dev/null 2>&1 || cannot "$1: no NVIDIA GPU here"
   local head

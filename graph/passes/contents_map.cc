@@ -8,7 +8,7 @@
 namespace penstock::graph {
 namespace {
 
-constexpr size_t kMostInChunk = 32;
+constexpr size_t kLeastToSplit = 32;
 
 // Whether two disjoint regions make one box together; then `a` becomes that.
 bool Extend(Region& a, const Region& b) {
@@ -116,6 +116,7 @@ bool RegionSet::JoinNeighbour(Region& region) {
       if (!Extend(region, r)) continue;
       r = chunk.regions.back();
       chunk.regions.pop_back();
+      --size_;
       Shrink(c);
       return true;
     }
@@ -136,7 +137,10 @@ void RegionSet::Insert(const Region& region) {
   }
   chunks_[best].bound = Around(chunks_[best].bound, region);
   chunks_[best].regions.push_back(region);
-  if (chunks_[best].regions.size() > kMostInChunk) Split(best);
+  ++size_;
+  // About as many chunks as there are regions in one.
+  const size_t in_chunk = chunks_[best].regions.size();
+  if (in_chunk > kLeastToSplit && in_chunk * in_chunk > 2 * size_) Split(best);
 }
 
 // In halves, along the longest side.
@@ -178,6 +182,7 @@ void RegionSet::Remove(const Region& region) {
       Subtract(r, region, cut);
       return true;
     });
+    size_ -= gone;
     if (gone > 0) Shrink(c - 1);
   }
   for (const Region& part : cut) Insert(part);
@@ -220,25 +225,21 @@ void RegionSet::AppendAll(std::vector<Region>& out) const {
   for (const Chunk& chunk : chunks_) out.insert(out.end(), chunk.regions.begin(), chunk.regions.end());
 }
 
+ContentsMap::ContentsMap(int32_t places, const Region& whole) : at_(static_cast<size_t>(places)) {
+  for (RegionSet& set : at_) set.Add(whole);
+}
+
 void ContentsMap::Write(const Region& region, int32_t place) {
   for (int32_t p = 0; p < places(); ++p) {
     if (p != place) at_[static_cast<size_t>(p)].Remove(region);
   }
   at_[static_cast<size_t>(place)].Add(region);
+  written_.Add(region);
 }
 
 void ContentsMap::Forget(const Region& region) {
-  for (RegionSet& set : at_) set.Remove(region);
-}
-
-bool ContentsMap::Anywhere(const Region& region) const {
-  return std::any_of(at_.begin(), at_.end(), [&](const RegionSet& set) { return set.Overlaps(region); });
-}
-
-bool ContentsMap::HoldsAll(const Region& region, int32_t place) const {
-  std::vector<Region> missing;
-  at(place).AppendMissing(region, missing);
-  return std::none_of(missing.begin(), missing.end(), [&](const Region& r) { return Anywhere(r); });
+  for (RegionSet& set : at_) set.Add(region);
+  written_.Remove(region);
 }
 
 }  // namespace penstock::graph

@@ -1,7 +1,8 @@
 // ContentsMap: for one buffer that is accessed in parts, which elements are current at which of its places.
 //
 // A place holds current elements once a node has written them there, or they have been copied there, until a node
-// writes them elsewhere. What no place holds has not been written yet. Places are numbered by the caller.
+// writes them elsewhere. What has not been written yet counts as current everywhere, so nobody copies or looks for it.
+// Places are numbered by the caller.
 //
 // RegionSet: a set of bytes as disjoint regions. Regions that make one box together are kept as one, so a buffer whose
 // tiles are written one after another is soon one region again.
@@ -10,6 +11,7 @@
 // Threads: plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -47,6 +49,7 @@ class RegionSet {
   void Shrink(size_t chunk);
 
   std::vector<Chunk> chunks_;
+  size_t size_ = 0;  // regions in all
 };
 
 // Joins disjoint regions that make one box together, as far as that goes without cutting any. The order of the result
@@ -55,8 +58,8 @@ void Join(std::vector<Region>& regions);
 
 class ContentsMap {
  public:
-  // Nothing is current anywhere.
-  explicit ContentsMap(int32_t places) : at_(static_cast<size_t>(places)) {}
+  // Nothing of `whole` is written.
+  ContentsMap(int32_t places, const Region& whole);
 
   const RegionSet& at(int32_t place) const { return at_[static_cast<size_t>(place)]; }
   int32_t places() const { return static_cast<int32_t>(at_.size()); }
@@ -64,16 +67,15 @@ class ContentsMap {
   void Write(const Region& region, int32_t place);
   // They are current at `place` too.
   void Copy(const Region& region, int32_t place) { at_[static_cast<size_t>(place)].Add(region); }
-  // They are current nowhere.
+  // They count as not written.
   void Forget(const Region& region);
 
-  // Whether some of the region is current somewhere.
-  bool Anywhere(const Region& region) const;
-  // Whether `place` has all of the region that is current somewhere.
-  bool HoldsAll(const Region& region, int32_t place) const;
+  // Whether some of the region is written.
+  bool Anywhere(const Region& region) const { return written_.Overlaps(region); }
 
  private:
   std::vector<RegionSet> at_;
+  RegionSet written_;
 };
 
 }  // namespace penstock::graph

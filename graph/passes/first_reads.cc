@@ -44,14 +44,13 @@ void FirstReads::AddNode(DeclId n) {
   }
 }
 
-void FirstReads::Widen(BufferId b, int32_t place, const RegionSet& there, std::vector<Region>& parts) const {
+void FirstReads::Widen(BufferId b, int32_t place, const RegionSet& there, std::vector<Region>& parts) {
   const int32_t entry = EntryOf(b);
   if (entry < 0) return;
-  const Entry& of = entries_[static_cast<size_t>(entry)];
+  Entry& of = entries_[static_cast<size_t>(entry)];
+  RegionSet& needed = of.needed[static_cast<size_t>(place - kFirstDevicePlace)];
   std::vector<Region> boxes;
-  for (const Region& part : parts) {
-    of.needed[static_cast<size_t>(place - kFirstDevicePlace)].AppendOverlapping(part, boxes);
-  }
+  for (const Region& part : parts) needed.AppendOverlapping(part, boxes);
   std::sort(boxes.begin(), boxes.end());
   boxes.erase(std::unique(boxes.begin(), boxes.end()), boxes.end());
   RegionSet wider;
@@ -59,6 +58,7 @@ void FirstReads::Widen(BufferId b, int32_t place, const RegionSet& there, std::v
   bool widened = false;
   std::vector<Region> unwritten, lacking;
   for (const Region& box : boxes) {
+    needed.Remove(box);
     unwritten.clear();
     lacking.clear();
     of.initial.AppendCommon(box, unwritten);

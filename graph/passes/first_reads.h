@@ -26,7 +26,8 @@ class FirstReads {
     if (const int32_t entry = EntryOf(b); entry >= 0) entries_[static_cast<size_t>(entry)].initial.Remove(region);
   }
   // Adds to `parts`, which the device place lacks and needs, what it will also need of the boxes that these are in.
-  void Widen(BufferId b, int32_t place, const RegionSet& there, std::vector<Region>& parts) const;
+  // Each box counts once: what the place lacks of it later has been written since.
+  void Widen(BufferId b, int32_t place, const RegionSet& there, std::vector<Region>& parts);
 
  private:
   struct Entry {

@@ -17,8 +17,8 @@
 //   box, if the contents outlive the run.
 //   At the end, what home lacks is copied back: what nodes have written elsewhere.
 // So no byte is copied to a place that has it, or to one where no node after that needs it; but for a box that depends
-// on parameters, whose largest extent counts. Initial contents that several nodes of one device read are fetched for
-// all of them by the first (first_reads.h).
+// on parameters, whose largest extent counts. What several nodes of one device read of
+// initial contents, or of what one node wrote, is fetched for all of them by the first (first_reads.h, later_reads.h).
 //
 // Scratch has no contents: it is copied nowhere, and leaves none.
 #include <algorithm>
@@ -30,6 +30,7 @@
 #include "graph/passes/buffer_places.h"
 #include "graph/passes/contents_map.h"
 #include "graph/passes/first_reads.h"
+#include "graph/passes/later_reads.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/whereabouts.h"
 
@@ -59,6 +60,7 @@ class Walk {
         places_(records, placed),
         contents_(records, checked, placed, places_),
         first_reads_(records, checked, placed),
+        later_reads_(records, checked, placed),
         instance_(records.model.buffers.size() * static_cast<size_t>(places_.count())),
         state_(records.model.buffers.size()) {
     ordered_.steps.reserve(records.nodes.size());
@@ -273,6 +275,7 @@ class Walk {
       if (const Region& region = contents_.RegionOf(ref); !there.Holds(region)) parts.push_back(region);
     }
     if (parts.empty()) return;
+    later_reads_.Widen(b, n, place, there, parts);
     Gather(b, parts, place, records_.nodes[n].priority);
   }
 
@@ -283,7 +286,9 @@ class Walk {
                                                   [&](const BoxRef& other) { return other.base == ref.base; }) == 1;
     ordered_.uses.push_back({own ? MakeInstance(ref.base, place) : InstanceAt(ref.base, place), ref.mode});
     state_[ref.base].used = true;
-    if (ref.exact) contents_.Forget(ref.base, contents_.RegionOf(ref));
+    if (!ref.exact) return;
+    contents_.Forget(ref.base, contents_.RegionOf(ref));
+    first_reads_.Write(ref.base, contents_.RegionOf(ref));
   }
 
   void AddUse(DeclId n, BufferId b, const BoxRef& ref, const Region& region, int32_t place) {
@@ -302,6 +307,7 @@ class Walk {
     if (ref.box < 0) return;
     contents_.Write(b, region, place);
     first_reads_.Write(b, region);
+    later_reads_.Write(b, region);
   }
 
   // A Copy node is itself the transfer: from the nearest place that holds the source to the target's home. What it may
@@ -434,6 +440,7 @@ class Walk {
   const BufferPlaces places_;
   Whereabouts contents_;
   FirstReads first_reads_;
+  LaterReads later_reads_;
   std::vector<InstanceId> instance_;  // (buffer, place) -> instance
   std::map<Region, PartId> part_of_;  // numbers of Ordered::parts
   Table<BufferId, BufferState> state_;

@@ -38,18 +38,18 @@ void Whereabouts::MakeMaps(const Table<BufferId, bool>& several) {
     const bool moves = records_.buffers[b].role != BufferRole::kInternal || several[b];
     if (records_.boxes.tree(b) == nullptr || !moves) continue;
     map_of_[b] = static_cast<int32_t>(maps_.size());
-    maps_.emplace_back(places_);
+    maps_.emplace_back(places_, records_.boxes.tree(b)->box(0));
   }
 }
 
 bool Whereabouts::OnHost(BufferId b, const Region& region) const {
   const ContentsMap* const map = this->map(b);
   if (map == nullptr) return valid_[at(b, kBoundPlace)] != 0 || valid_[at(b, kPinnedPlace)] != 0;
-  std::vector<Region> missing, rest;
+  if (!map->Anywhere(region)) return false;
+  std::vector<Region> missing;
   map->at(kBoundPlace).AppendMissing(region, missing);
-  for (const Region& part : missing) map->at(kPinnedPlace).AppendMissing(part, rest);
-  return map->Anywhere(region) &&
-         std::none_of(rest.begin(), rest.end(), [&](const Region& part) { return map->Anywhere(part); });
+  const RegionSet& pinned = map->at(kPinnedPlace);
+  return std::all_of(missing.begin(), missing.end(), [&](const Region& part) { return pinned.Holds(part); });
 }
 
 }  // namespace penstock::graph

@@ -43,17 +43,17 @@ class Whereabouts {
 
   // Where the whole counts: whether the place has it.
   bool IsWhole(BufferId b, int32_t place) const { return valid_[at(b, place)] != 0; }
-  // Whether some of the region is somewhere.
+  // Whether some of the region is written.
   bool Anywhere(BufferId b, const Region& region) const {
     const ContentsMap* const map = this->map(b);
     if (map != nullptr) return map->Anywhere(region);
     return OnHost(b, region) || DeviceWith(b, region) < places_;
   }
-  // Whether the place has all of it that is somewhere. False if nothing is.
+  // Whether the place has all of it that is written. False if nothing is.
   bool Holds(BufferId b, const Region& region, int32_t place) const {
     const ContentsMap* const map = this->map(b);
     if (map == nullptr) return IsWhole(b, place);
-    return map->at(place).Overlaps(region) && map->HoldsAll(region, place);
+    return map->Anywhere(region) && map->at(place).Holds(region);
   }
   // Whether the places on the host together have it.
   bool OnHost(BufferId b, const Region& region) const;

@@ -31,7 +31,8 @@ namespace penstock {
 struct StateRecord;
 
 // How a node uses the elements of the box. The lowest bit says that it needs their contents.
-//   kRead       reads them: what the node's device lacks of the box is copied there, and no more
+//   kRead       reads them: what the node's device lacks of the box is copied there, and no byte that no node there
+//               needs
 //   kWrite      writes every one of them, so nothing is copied there first
 //   kReadWrite  reads and writes them
 //   kWriteSome  writes some of them and reads none

@@ -136,20 +136,20 @@ TEST(Join, MakesFewBoxesAndKeepsThemApart) {
 }
 
 TEST(ContentsMaps, SayWhereTheLastVersionIs) {
-  ContentsMap map(3);
   const Region low{{0, 0, 0}, {1, 1, 8}}, high{{0, 0, 8}, {1, 1, 16}}, all{{0, 0, 0}, {1, 1, 16}};
+  ContentsMap map(3, all);
   EXPECT_FALSE(map.Anywhere(all));
   map.Write(all, 0);
   map.Copy(high, 1);
   map.Write(low, 2);
   EXPECT_TRUE(map.at(0).Holds(high));
   EXPECT_FALSE(map.at(0).Overlaps(low));
-  EXPECT_TRUE(map.HoldsAll(high, 1));
-  EXPECT_FALSE(map.HoldsAll(all, 1));
-  EXPECT_TRUE(map.HoldsAll(low, 2));
+  EXPECT_TRUE(map.at(1).Holds(high));
+  EXPECT_FALSE(map.at(1).Holds(all));
+  EXPECT_TRUE(map.at(2).Holds(low));
   map.Forget(low);
   EXPECT_FALSE(map.Anywhere(low));
-  EXPECT_TRUE(map.HoldsAll(all, 1)) << "of what is somewhere";
+  EXPECT_TRUE(map.at(1).Holds(all)) << "what is not written counts as current everywhere";
 }
 
 }  // namespace

@@ -309,13 +309,33 @@ TEST(Transfers, PartsGoThroughTheRingInBothForms) {
 TEST(Transfers, WhatIsAlreadyThereIsNotBroughtAgain) {
   ModelBuilder g;
   const int32_t t = g.Scratch("t", 8);
-  g.Host("h", Out{t});
+  g.Host("h", Out{t, Slice(0, 4)});
+  g.Host("i", Out{t, Slice(4, 4)});
   g.For("a", In{t, Slice(2, 4)});
-  g.After(g.For("b", In{t, Slice(0, 8)}), 1);
-  g.After(g.For("c", In{t, Slice(1, 6)}), 2);
+  g.After(g.For("b", In{t, Slice(0, 8)}), 2);
+  g.After(g.For("c", In{t, Slice(1, 6)}), 3);
   EXPECT_EQ(StepsOf(g),
-            "h; upload t.pinned>t.device0 Slice({2}, {4}); a; upload t.pinned>t.device0 Slice({0}, {2}); "
+            "h; i; upload t.pinned>t.device0 Slice({2}, {4}); a; upload t.pinned>t.device0 Slice({0}, {2}); "
             "upload t.pinned>t.device0 Slice({6}, {2}); b; c");
+}
+
+// All of it is there once the one writer has ended. What a node writes later is brought later.
+TEST(Transfers, WhatOneNodeWroteIsBroughtOnceForAllReadersOfAPlace) {
+  ModelBuilder up;
+  const int32_t t = up.Scratch("t", 8);
+  up.Host("h", Out{t});
+  up.For("a", In{t, Slice(0, 2)});
+  up.For("b", In{t, Slice(2, 2)});
+  up.Host("i", Out{t, Slice(0, 1)});
+  up.After(up.For("c", In{t, Slice(6, 2)}), 3);
+  EXPECT_EQ(StepsOf(up),
+            "h; upload t.pinned>t.device0 Slice({0}, {4}); a; b; i; upload t.pinned>t.device0 Slice({6}, {2}); c");
+  ModelBuilder down;
+  const int32_t x = down.Scratch("x", 8);
+  down.For("k", Out{x});
+  down.Host("h", In{x, Slice(0, 2)});
+  down.Host("i", In{x, Slice(2, 2)});
+  EXPECT_EQ(StepsOf(down), "k; download x.device0>x.pinned Slice({0}, {4}); h; i");
 }
 
 TEST(Transfers, HaloRowsAloneGoBetweenDevices) {

@@ -140,8 +140,8 @@ class Copies {
       for (int i = 0; i < copies; ++i) CopyOnce(route, bytes, i, stream);
     }
   }
-  // The i-th one, of memory behind that of the one before. Within the device each goes back to where the last came
-  // from.
+  // Makes the i-th copy. Each copy moves the memory behind that of the copy before it. Within the device, each copies
+  // back to where the copy before it read.
   void CopyOnce(Route route, size_t bytes, int i, cudaStream_t stream) {
     const size_t at = static_cast<size_t>(i) % (most_ / bytes) * bytes;
     if (route == Route::kWithin) {
@@ -154,7 +154,7 @@ class Copies {
     }
   }
 
-  // Those that are there, if they are these.
+  // Keeps the graphs that exist if they have as many copies.
   void MakeGraphs(Route route, size_t bytes, int copies) {
     if (timed_graph_ != nullptr && graph_copies_ == copies) return;
     ForgetGraphs();

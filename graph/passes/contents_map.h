@@ -1,7 +1,7 @@
 // ContentsMap: for one buffer that is accessed in parts, which elements are current at which of its places.
 //
 // A place holds current elements once a node has written them there, or they have been copied there, until a node
-// writes them elsewhere. What has not been written yet counts as current everywhere, so nobody copies or looks for it.
+// writes them elsewhere. Bytes that no node has written yet count as current everywhere, so no copy moves them.
 // Places are numbered by the caller.
 //
 // RegionSet: a set of bytes as disjoint regions. Regions that make one box together are kept as one, so a buffer whose

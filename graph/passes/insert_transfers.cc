@@ -16,9 +16,9 @@
 //   it does not write keeps its contents. A node that writes some elements counts as one that does not write all of its
 //   box, if the contents outlive the run.
 //   At the end, what home lacks is copied back: what nodes have written elsewhere.
-// So no byte is copied to a place that has it, or to one where no node after that needs it; but for a box that depends
-// on parameters, whose largest extent counts. What several nodes of one device read of
-// initial contents, or of what one node wrote, is fetched for all of them by the first (first_reads.h, later_reads.h).
+// So no copy moves a byte to a place that has it, or to a place where no later node needs it, except that a box that
+// depends on parameters counts with its largest extent. The first node of a place that reads initial contents, or what
+// one node wrote, fetches them for the later readers there too (first_reads.h, later_reads.h).
 //
 // Scratch has no contents: it is copied nowhere, and leaves none.
 #include <algorithm>

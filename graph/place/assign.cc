@@ -14,8 +14,8 @@ namespace {
 
 std::string NameOf(int32_t task) { return "task " + std::to_string(task); }
 
-absl::Status Check(const PlaceGraph& graph) {
-  const auto tasks = static_cast<int32_t>(graph.tasks.size()), devices = static_cast<int32_t>(graph.devices.size());
+absl::Status CheckDevices(const PlaceGraph& graph) {
+  if (graph.devices.empty()) return absl::InvalidArgumentError("there is no device");
   if (graph.costs.size() != graph.tasks.size() * graph.devices.size() ||
       graph.links.size() != graph.devices.size() * graph.devices.size()) {
     return absl::InvalidArgumentError("the numbers of costs and links are not those of the tasks and devices");
@@ -23,13 +23,27 @@ absl::Status Check(const PlaceGraph& graph) {
   for (const PlaceDevice& device : graph.devices) {
     if (device.places < 1) return absl::InvalidArgumentError("a device has no place for a task");
   }
+  for (const PlaceLink& link : graph.links) {
+    if (!(link.us >= 0 && link.gbs >= 0 && std::isfinite(link.us))) {
+      return absl::InvalidArgumentError("a link has a time or bandwidth that is negative or not finite");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Check(const PlaceGraph& graph, int32_t device = 0) {
+  PENSTOCK_RETURN_IF_ERROR(CheckDevices(graph));
+  const auto tasks = static_cast<int32_t>(graph.tasks.size()), devices = static_cast<int32_t>(graph.devices.size());
+  if (device < 0 || device >= devices) return absl::InvalidArgumentError("the device to prefer does not exist");
   for (int32_t t = 0; t < tasks; ++t) {
     const PlaceTask& task = graph.tasks[static_cast<size_t>(t)];
     if (task.device >= devices) return absl::InvalidArgumentError(NameOf(t) + " states a device that does not exist");
+    if (task.bytes < 0) return absl::InvalidArgumentError(NameOf(t) + " has a size that is negative");
     for (const PlaceInput& input : task.inputs) {
       if (input.from < 0 || input.from >= t) {
         return absl::InvalidArgumentError(NameOf(t) + " takes something from a task that is not before it");
       }
+      if (input.bytes < 0) return absl::InvalidArgumentError(NameOf(t) + " has a size that is negative");
     }
     for (int32_t d = 0; d < devices; ++d) {
       if (!(graph.cost(t, d) >= 0)) return absl::InvalidArgumentError(NameOf(t) + " has a cost that is negative");
@@ -198,7 +212,7 @@ PlaceLink MeanLink(const PlaceGraph& graph) {
   return {us / pairs, us_a_kilobyte > 0 ? pairs / us_a_kilobyte : 0};
 }
 
-// Of each task: its mean cost, and the longest way from its end to that of the last task. Topcuoglu's upward rank.
+// Topcuoglu's upward rank: the mean cost of each task, plus the longest way from its end to the end of the last task.
 std::vector<double> UpwardRanks(const PlaceGraph& graph) {
   const PlaceLink mean = MeanLink(graph);
   std::vector<double> ranks(graph.tasks.size());
@@ -215,7 +229,7 @@ std::vector<double> UpwardRanks(const PlaceGraph& graph) {
 }  // namespace
 
 absl::StatusOr<Assignment> AssignToOne(const PlaceGraph& graph, int32_t device) {
-  PENSTOCK_RETURN_IF_ERROR(Check(graph));
+  PENSTOCK_RETURN_IF_ERROR(Check(graph, device));
   Schedule schedule(graph);
   const std::vector<int32_t> devices = DevicesFrom(graph, device);
   for (int32_t t = 0; t < static_cast<int32_t>(graph.tasks.size()); ++t) {
@@ -225,7 +239,7 @@ absl::StatusOr<Assignment> AssignToOne(const PlaceGraph& graph, int32_t device) 
 }
 
 absl::StatusOr<Assignment> AssignByAffinity(const PlaceGraph& graph, int32_t device) {
-  PENSTOCK_RETURN_IF_ERROR(Check(graph));
+  PENSTOCK_RETURN_IF_ERROR(Check(graph, device));
   Schedule schedule(graph);
   std::vector<int64_t> bytes(graph.devices.size());
   for (int32_t t = 0; t < static_cast<int32_t>(graph.tasks.size()); ++t) {

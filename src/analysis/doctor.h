@@ -4,9 +4,9 @@
 // work: with the same nodes no order is faster. Each rule (rules/rules.h) looks for one fault.
 //
 // A gain is the share of the wall time that following the advice saves, computed from the profile as Finding::gain_how
-// says; what cannot be computed is unknown. All gains together never promise more than wall - floor, but for what a
-// rule takes off the floor itself: the findings claim it in the order of their gains, and a finding for which less than
-// 2 % is left is dropped: what it names goes away with the others, or shows when they are mended.
+// says; what cannot be computed is unknown. All gains together never promise more than wall - floor, except
+// what a rule takes off the floor itself. The findings claim it in the order of their gains. The doctor drops a finding
+// for which less than 2 % is left: what it names goes away with the others, or shows once they are mended.
 //
 // Threads: pure functions and plain values.
 #pragma once

@@ -71,7 +71,7 @@ void LookAtCopies(const Facts& facts, size_t g, SpanKind kind, std::vector<Findi
     return node.kind == name && !seen.batched && node.read_bytes <= kSmallCopyBytes;
   });
   if (copies.nodes < kFewCopies || facts.Share(copies.us) < kNoticeable) return;
-  // Those that nothing else hides.
+  // How long these copies run without other work beside them.
   const double alone = copies.at.Minus(OtherWork(facts, g, kind)).length();
   if (facts.Share(alone) < kNoticeable) return;
   const Profile::Graph& graph = facts.profile().graphs[g];

@@ -108,28 +108,34 @@ TEST(AssignByAffinity, GoesWhereTheMostBytesAre) {
 }
 
 TEST(Assign, RefusesWhatIsNotAGraph) {
-  const auto code_of = [](const PlaceGraph& graph) { return AssignByHeft(graph).status().code(); };
-  PlaceGraph wrong = Published();
-  wrong.tasks[3].inputs = {{3, 1}};
-  EXPECT_EQ(code_of(wrong), absl::StatusCode::kInvalidArgument);
-  wrong = Published();
-  wrong.tasks[3].device = 3;
-  EXPECT_EQ(code_of(wrong), absl::StatusCode::kInvalidArgument);
-  wrong = Published();
-  wrong.costs[5] = -1;
-  EXPECT_EQ(code_of(wrong), absl::StatusCode::kInvalidArgument);
-  wrong = Published();
-  wrong.costs[5] = NAN;
-  EXPECT_EQ(code_of(wrong), absl::StatusCode::kInvalidArgument);
-  wrong = Published();
-  wrong.costs.pop_back();
-  EXPECT_EQ(code_of(wrong), absl::StatusCode::kInvalidArgument);
-  wrong = Published();
-  wrong.devices[0].places = 0;
-  EXPECT_EQ(code_of(wrong), absl::StatusCode::kInvalidArgument);
-  wrong = Published();
-  wrong.costs[0] = wrong.costs[1] = wrong.costs[2] = kCannotRun;
-  EXPECT_THAT(Text(AssignByHeft(wrong).status()), HasSubstr("task 0 cannot run on any device"));
+  const auto refused = [](auto&& change, const char* why) {
+    PlaceGraph wrong = Published();
+    change(wrong);
+    for (const absl::Status& status :
+         {AssignToOne(wrong, 0).status(), AssignByAffinity(wrong, 0).status(), AssignByHeft(wrong).status()}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(Text(status), HasSubstr(why));
+    }
+  };
+  refused([](PlaceGraph& g) { g.tasks[3].inputs = {{3, 1}}; },
+          "task 3 takes something from a task that is not before it");
+  refused([](PlaceGraph& g) { g.tasks[3].inputs = {{-1, 1}}; }, "not before it");
+  refused([](PlaceGraph& g) { g.tasks[3].inputs[0].bytes = -1; }, "task 3 has a size that is negative");
+  refused([](PlaceGraph& g) { g.tasks[3].bytes = -1; }, "task 3 has a size that is negative");
+  refused([](PlaceGraph& g) { g.tasks[3].device = 3; }, "task 3 states a device that does not exist");
+  refused([](PlaceGraph& g) { g.costs[5] = -1; }, "task 1 has a cost that is negative");
+  refused([](PlaceGraph& g) { g.costs[5] = NAN; }, "task 1 has a cost");
+  refused([](PlaceGraph& g) { g.costs.pop_back(); }, "the numbers of costs and links");
+  refused([](PlaceGraph& g) { g.links.pop_back(); }, "the numbers of costs and links");
+  refused([](PlaceGraph& g) { g.links[1].us = NAN; }, "a link has a time");
+  refused([](PlaceGraph& g) { g.links[1].gbs = -1; }, "a link has a time");
+  refused([](PlaceGraph& g) { g.devices[0].places = 0; }, "a device has no place");
+  refused([](PlaceGraph& g) { g = {}; }, "there is no device");
+  refused([](PlaceGraph& g) { g.costs[0] = g.costs[1] = g.costs[2] = kCannotRun; }, "task 0 cannot run on any device");
+  for (const int32_t device : {-1, 3}) {
+    EXPECT_EQ(AssignToOne(Published(), device).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(AssignByAffinity(Published(), device).status().code(), absl::StatusCode::kInvalidArgument);
+  }
 }
 
 // Whether a schedule keeps to the rules: each task after its inputs have arrived, as long as it takes, no more at a

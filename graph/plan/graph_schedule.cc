@@ -145,9 +145,18 @@ class Scheduler {
       part.preds = TransitiveReduction(
           CapWidth(std::move(part.preds), MayBeResident(part), regions_.most_at_once, Width::kStrict));
     }
-    const int32_t width = part.preds.rows() < kManyNodes ? kMostWidth : kMostWidthOfMany;
+    const int32_t width = Devices() * (part.preds.rows() < kManyNodes ? kMostWidth : kMostWidthOfMany);
     if (part.preds.rows() > width) part.preds = CapWidth(std::move(part.preds), CountsForWidth(part), width);
     made_.graphs.push_back(std::move(part));
+  }
+
+  int32_t Devices() const {
+    std::vector<bool> seen;
+    for (const Lane& lane : plan_.lanes) {
+      seen.resize(std::max(seen.size(), static_cast<size_t>(int32_t{lane.device}) + 1));
+      seen[static_cast<size_t>(int32_t{lane.device})] = true;
+    }
+    return static_cast<int32_t>(std::count(seen.begin(), seen.end(), true));
   }
 
   GraphPart PartOf(const std::vector<NodeId>& nodes) {

@@ -1,4 +1,5 @@
-// GraphSchedule: a plan on one device as CUDA graphs: the same nodes in far fewer submissions, all on one lane.
+// GraphSchedule: a plan as CUDA graphs: the same nodes in far fewer submissions, all on one lane. Graphs have nodes on
+// all devices of the plan.
 //
 // A graph takes as many nodes, in plan order, as can be submitted together. Its edges order them; they keep Launch
 // nodes of one plan lane, and hostcall nodes, in their lane's order. The lane orders whatever is submitted. A graph
@@ -67,13 +68,14 @@ struct GraphSchedule {
 // A launch more costs each run 5 to 10 us of the device's time.
 inline constexpr double kLeastGraphUs = 100;
 
-// The most kernels of a graph that may be ready at once: a device runs 128 kernels at a time. A graph of few nodes,
-// some of which take far longer than others, fills the device better with more of them ready. Benchmark: corners.
+// The most kernels of a graph that may be ready at once, for each device: one runs 128 kernels at a time. A graph of
+// few nodes, some of which take far longer than others, fills the device better with more of them ready. Benchmark:
+// corners.
 inline constexpr int32_t kMostWidth = 256, kMostWidthOfMany = 128;
 inline constexpr int32_t kManyNodes = 1024;
 
 // `refused[n]`: plan node n cannot be a graph node, and is submitted between graphs. The lane is one of those of the
-// most urgent refused nodes. The plan's nodes must be on one device or the host.
+// most urgent refused nodes. Where nodes are refused the plan must be on one device.
 GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused, const RegionRules& regions = {},
                                 double least_us = kLeastGraphUs);
 

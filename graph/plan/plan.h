@@ -277,6 +277,14 @@ inline int64_t MostBytes(const Plan& plan, const PlanNode& node) {
   return node.part >= 0 ? BytesOf(plan.parts[node.part]) : plan.instances[node.dst].bytes;
 }
 
+// Whether the plan's lanes are of more than one device.
+inline bool IsOnSeveralDevices(const Plan& plan) {
+  for (const Lane& lane : plan.lanes) {
+    if (lane.device != plan.lanes.front().device) return true;
+  }
+  return false;
+}
+
 // Whether node `n` is in a batch, but not its first.
 inline bool JoinsBatch(const Plan& plan, NodeId n) { return plan.nodes[n].batch >= 0 && plan.nodes[n].batch != n; }
 

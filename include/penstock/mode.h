@@ -18,10 +18,11 @@ enum class Mode : uint8_t {
   // Compile calls the callable of a Launch node once per slot to capture it, if its arguments are known by then;
   // otherwise the slot's first launch does. Each launch with another argument captures it again. If the callable
   // cannot be captured, Compile or Launch returns the reason. Graphs are split at the first and last touch of bound
-  // device memory and of a State that the graph writes, and at copies between devices; a writer of a State that is
-  // only read waits for the whole graph around the read. Graphs run in order: whatever delays one, such as an event
-  // passed to Bindings::After, delays all later ones. Plans on several devices or with PENSTOCK_SYNC are submitted on
-  // streams nevertheless. Executable::submission_report() tells which way was taken and why. A trace adds nodes to
+  // device memory and of a State that the graph writes; a writer of a State that is only read waits for the whole graph
+  // around the read. Graphs run in order: whatever delays one, such as an event passed to Bindings::After, delays all
+  // later ones. A graph of a plan on several devices has the nodes of all of them. Plans with PENSTOCK_SYNC, and those
+  // on several devices with a construct that a device decides, are submitted on streams nevertheless.
+  // Executable::submission_report() tells which way was taken and why. A trace adds nodes to
   // the graphs that time the others (trace.h). Compile waits until the graphs are on the device, whatever else the
   // device is doing.
   kGraph,

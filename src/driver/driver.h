@@ -151,6 +151,13 @@ struct LoopKernels {
   LibraryCode decide, look;
 };
 
+// Where a graph's node runs, and before which others: among kernels that could begin on its device, one with the lowest
+// `priority` does. Of a capture's children all nodes keep their device.
+struct NodePlace {
+  int priority = 0;
+  int device = -1;  // -1: that of the graph
+};
+
 // A call of the host, for a graph node.
 struct HostCall {
   void (*call)(void* context) = nullptr;
@@ -240,20 +247,23 @@ class Driver {
     return absl::OkStatus();
   }
 
-  // --- graphs: the same operations except peer copies, submitted as one; only edges order them ---
+  // --- graphs: the same operations, submitted as one; only edges order them ---
+  //
+  // A graph belongs to a device, on whose streams it is launched. Its nodes may be on any device of the driver, but for
+  // those of the bodies of conditional nodes, which are on the graph's, and copy nothing from or to another. A copy
+  // between devices without a link goes through memory of CUDA's own.
   //
   // One thread at a time uses a graph or an exec. An exec never overlaps itself: a launch waits for the previous one.
   // Changes to an exec apply to later launches, even while an earlier one runs.
   virtual absl::StatusOr<Graph> CreateGraph(int device) = 0;
   virtual void DestroyGraph(Graph graph) = 0;
-  // Adds a node that begins when those in `after` have ended, and returns its number, counting from 0. Among kernels
-  // that could begin, one with the lowest `priority` does. An operation must do something: InvalidArgument for
-  // operations of no bytes, rows or blocks (disable the node instead), and for copies whose slices are not a whole
-  // number of rows apart (a batch may have them). A batch must give its size; its table is read when the graph runs,
-  // and may be rewritten between two runs. The objects that a kernel names (`callable`, `gate`, `fault`, `uses`) must
-  // live as long as the node names them.
+  // Adds a node that begins when those in `after` have ended, and returns its number, counting from 0. An operation
+  // must do something: InvalidArgument for operations of no bytes, rows or blocks (disable the node instead), and for
+  // copies whose slices are not a whole number of rows apart (a batch may have them, if it is no kPeer). A batch must
+  // give its size; its table is read when the graph runs, and may be rewritten between two runs. The objects that a
+  // kernel names (`callable`, `gate`, `fault`, `uses`) must live as long as the node names them.
   virtual absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
-                                          int priority) = 0;
+                                          NodePlace place) = 0;
   // Adds a node that calls the host, for graphs that are not launched by runs. On CUDA a thread of the CUDA driver
   // makes the call, which must not call CUDA; the device's other host calls wait meanwhile. The callee must live as
   // long as the node, and so must `call` itself. SetNode and EnableNode refuse such a node.
@@ -270,7 +280,8 @@ class Driver {
   virtual absl::Status Upload(GraphExec exec, Stream stream) = 0;
   virtual absl::Status LaunchGraph(GraphExec exec, Stream stream) = 0;
   // Replaces a node's operation by one of the same kind, under the rules of AddNode. A copy must be linear before and
-  // after (one row of one slice, or rows without gaps), and of the same CopyKind. A region keeps the number of its
+  // after (one row of one slice, or rows without gaps), and of the same CopyKind and, if that is kPeer, the same
+  // devices. A region keeps the number of its
   // operations, and the edges between them, which only a checking driver looks at.
   virtual absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op) = 0;
   // Sets whether the node does anything; its successors still begin only when its predecessors have ended.

@@ -29,9 +29,6 @@ bool AreWholeRows(size_t slice, size_t pitch) { return pitch != 0 && slice % pit
 absl::Status Check(const CopyOp& op) {
   PENSTOCK_ASSIGN_OR_RETURN(const CopySize size, SizeOf(op));
   if (size.bytes == 0) return Nothing("copy 0 bytes");
-  if (op.kind == CopyKind::kPeer) {
-    return absl::InvalidArgumentError("a graph stays on one device; copy between devices on a stream");
-  }
   const CopyOp least = Collapse(op);
   if (least.depth == 1) return absl::OkStatus();
   if (AreWholeRows(least.dst_slice, least.dst_pitch) && AreWholeRows(least.src_slice, least.src_pitch)) {
@@ -45,8 +42,7 @@ absl::Status Check(const CopyOp& op) {
 
 absl::Status Check(const BatchOp& op) {
   if (op.kind == CopyKind::kPeer) {
-    return absl::InvalidArgumentError(
-        "a graph stays on one device, and so does a batch; copy between devices on a stream");
+    return absl::InvalidArgumentError("a batch stays on one device; make each copy between devices a node");
   }
   if (op.count == 0 || op.size.bytes == 0) return Nothing("copy a batch of nothing, or of a size that is not said");
   if (op.pieces == nullptr) return absl::InvalidArgumentError("a batch of pieces has no table");
@@ -101,11 +97,20 @@ NodeShape ShapeOf(const NodeOp& op) {
   if (const auto* const copy = std::get_if<const CopyOp*>(&op)) {
     shape.copy = (*copy)->kind;
     shape.line = IsLine(**copy);
+    if ((*copy)->kind == CopyKind::kPeer)
+      shape.dst_device = (*copy)->dst_device, shape.src_device = (*copy)->src_device;
   }
   if (const auto* const batch = std::get_if<const BatchOp*>(&op)) shape.copy = (*batch)->kind;
   if (const auto* const kernel = std::get_if<const KernelOp*>(&op)) shape.awaits = (*kernel)->awaits;
   if (const auto* const region = std::get_if<const RegionOp*>(&op)) shape.parts = (*region)->ops.size();
   return shape;
+}
+
+bool IsPeerCopy(const NodeOp& op) {
+  const auto* const copy = std::get_if<const CopyOp*>(&op);
+  const auto* const batch = std::get_if<const BatchOp*>(&op);
+  return (copy != nullptr && (*copy)->kind == CopyKind::kPeer) ||
+         (batch != nullptr && (*batch)->kind == CopyKind::kPeer);
 }
 
 absl::Status CheckNode(const NodeOp& op) {
@@ -119,6 +124,9 @@ absl::Status CheckReplacement(const NodeShape& before, const NodeShape& after) {
   }
   if (after.copy != before.copy) {
     return absl::InvalidArgumentError("a copy in a graph keeps its direction (CopyKind)");
+  }
+  if (after.dst_device != before.dst_device || after.src_device != before.src_device) {
+    return absl::InvalidArgumentError("a copy between devices keeps both of them in a graph; make another graph");
   }
   if (after.awaits != before.awaits) {
     return absl::InvalidArgumentError(
@@ -150,10 +158,14 @@ absl::Status NodeIsNoChild(int32_t node) {
 
 absl::Status ChildOfItself() { return absl::InvalidArgumentError("a graph cannot be a child of itself"); }
 
-absl::Status CheckChildDevice(int device, int child_device) {
-  if (device == child_device) return absl::OkStatus();
+absl::Status CheckDeviceInABody(int body_device, int device) {
+  if (device == body_device) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("a graph of device ", child_device, " cannot be a child of one of device ", device));
+      absl::StrCat("a body of device ", body_device, " can have nothing of device ", device));
+}
+
+absl::Status PeerCopyInABody() {
+  return absl::InvalidArgumentError("a body copies within its device only; copy between devices before or after it");
 }
 
 }  // namespace penstock::driver

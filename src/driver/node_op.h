@@ -17,12 +17,16 @@ namespace penstock::driver {
 struct NodeShape {
   size_t kind = 0;  // NodeOp::index
   CopyKind copy = CopyKind::kHostToDevice;  // for copies and batches
+  int dst_device = -1, src_device = -1;  // of a copy between devices
   bool line = false;  // a copy of one row, or of rows without gaps
   bool awaits = false;  // for kernels: edges to one that awaits are different
   size_t parts = 0;  // of a region
   friend bool operator==(const NodeShape&, const NodeShape&) = default;
 };
 NodeShape ShapeOf(const NodeOp& op);
+
+// Whether it is a copy, or a batch, between devices.
+bool IsPeerCopy(const NodeOp& op);
 
 // Checks that `op` may be a node. Reads no memory: a batch's table may still be empty.
 absl::Status CheckNode(const NodeOp& op);
@@ -36,7 +40,9 @@ absl::Status NodeIsAChild(int32_t node);
 absl::Status NodeIsNoChild(int32_t node);
 // The error of AddChild for a graph that would be a node of itself.
 absl::Status ChildOfItself();
-// The error of AddChild and SetChild for a graph of another device.
-absl::Status CheckChildDevice(int device, int child_device);
+// The error of a node or a child on another device than the body that is to have it.
+absl::Status CheckDeviceInABody(int body_device, int device);
+// The error of a copy between devices in a body.
+absl::Status PeerCopyInABody();
 
 }  // namespace penstock::driver

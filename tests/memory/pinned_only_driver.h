@@ -108,7 +108,8 @@ class PinnedOnlyDriver : public driver::Driver {
   absl::Status Launch(driver::Stream, const driver::KernelOp&) override { return No(); }
   absl::StatusOr<driver::Graph> CreateGraph(int) override { return No(); }
   void DestroyGraph(driver::Graph) override {}
-  absl::StatusOr<int32_t> AddNode(driver::Graph, std::span<const int32_t>, const driver::NodeOp&, int) override {
+  absl::StatusOr<int32_t> AddNode(driver::Graph, std::span<const int32_t>, const driver::NodeOp&,
+                                  driver::NodePlace) override {
     return No();
   }
   absl::StatusOr<driver::GraphExec> Instantiate(driver::Graph) override { return No(); }

@@ -64,8 +64,8 @@ class ForwardingDriver : public Driver {
   }
   void* NativeGraph(Graph graph) override { return behind_->NativeGraph(graph); }
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
-                                  int priority) override {
-    return behind_->AddNode(graph, after, op, priority);
+                                  NodePlace place) override {
+    return behind_->AddNode(graph, after, op, place);
   }
   absl::StatusOr<GraphExec> Instantiate(Graph graph) override { return behind_->Instantiate(graph); }
   void DestroyExec(GraphExec exec) override { behind_->DestroyExec(exec); }

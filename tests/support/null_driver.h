@@ -51,7 +51,8 @@ class NullDriver : public driver::Driver {
 
   absl::StatusOr<driver::Graph> CreateGraph(int) override { return driver::Graph{++made_}; }
   void DestroyGraph(driver::Graph) override {}
-  absl::StatusOr<int32_t> AddNode(driver::Graph, std::span<const int32_t>, const driver::NodeOp&, int) override {
+  absl::StatusOr<int32_t> AddNode(driver::Graph, std::span<const int32_t>, const driver::NodeOp&,
+                                  driver::NodePlace) override {
     return static_cast<int32_t>(++made_);
   }
   absl::StatusOr<driver::GraphExec> Instantiate(driver::Graph) override { return driver::GraphExec{++made_}; }

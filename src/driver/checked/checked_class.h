@@ -69,7 +69,8 @@ class CheckedDriver final : public Driver {
   void DestroyGraph(Graph graph) override;
   absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) override;
   void* NativeGraph(Graph graph) override;
-  absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op, int priority) override;
+  absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
+                                  NodePlace place) override;
   absl::StatusOr<GraphExec> Instantiate(Graph graph) override;
   void DestroyExec(GraphExec exec) override;
   absl::Status Upload(GraphExec exec, Stream stream) override;
@@ -153,10 +154,12 @@ class CheckedDriver final : public Driver {
   void Poison(Stream inner, OpTag tag, const std::vector<Footprint>& boxes);
 
   // The state of a graph or exec, for this thread to use.
-  absl::StatusOr<Held<GraphState>> Hold(Graph graph, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
+  // A child's device need not be current: it may be another than that of the graph which gets it.
+  absl::StatusOr<Held<GraphState>> Hold(Graph graph, const char* what, bool must_be_current = true)
+      ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<Held<ExecState>> Hold(GraphExec exec, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
   template <class State, class Handle>
-  absl::StatusOr<Held<State>> HoldAny(Handle handle, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Held<State>> HoldAny(Handle handle, const char* what, bool must_be_current) ABSL_LOCKS_EXCLUDED(mu_);
   // Removes a handle from the books before it is destroyed and returns the handle below; null if it must stay.
   template <class Handle>
   Handle Drop(Handle handle, const char* what) ABSL_LOCKS_EXCLUDED(mu_);

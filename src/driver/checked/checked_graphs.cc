@@ -24,7 +24,8 @@ std::string TextOf(GraphExec exec) { return absl::StrCat("exec ", exec.bits); }
 // --- handles ---
 
 template <class State, class Handle>
-absl::StatusOr<CheckedDriver::Held<State>> CheckedDriver::HoldAny(Handle handle, const char* what) {
+absl::StatusOr<CheckedDriver::Held<State>> CheckedDriver::HoldAny(Handle handle, const char* what,
+                                                                  bool must_be_current) {
   base::MutexLock lock(mu_);
   State* const state = graphs_.Find(handle);
   if (state == nullptr) {
@@ -34,7 +35,7 @@ absl::StatusOr<CheckedDriver::Held<State>> CheckedDriver::HoldAny(Handle handle,
   if (state->in_use) {
     return Violated("one thread at a time", absl::StrCat(what, ": ", TextOf(handle), " is in use by another call"));
   }
-  if (const int now = current_.Now(); now != state->device) {
+  if (const int now = current_.Now(); must_be_current && now != state->device) {
     return Violated("device is current", absl::StrCat(what, " of ", TextOf(handle), " of device ", state->device,
                                                       " while the thread's current device is ", now));
   }
@@ -42,11 +43,12 @@ absl::StatusOr<CheckedDriver::Held<State>> CheckedDriver::HoldAny(Handle handle,
   return Held<State>(*this, *state);
 }
 
-absl::StatusOr<CheckedDriver::Held<GraphState>> CheckedDriver::Hold(Graph graph, const char* what) {
-  return HoldAny<GraphState>(graph, what);
+absl::StatusOr<CheckedDriver::Held<GraphState>> CheckedDriver::Hold(Graph graph, const char* what,
+                                                                    bool must_be_current) {
+  return HoldAny<GraphState>(graph, what, must_be_current);
 }
 absl::StatusOr<CheckedDriver::Held<ExecState>> CheckedDriver::Hold(GraphExec exec, const char* what) {
-  return HoldAny<ExecState>(exec, what);
+  return HoldAny<ExecState>(exec, what, /*must_be_current=*/true);
 }
 
 template <class Handle>
@@ -153,7 +155,7 @@ void CheckedDriver::DestroyExec(GraphExec exec) {
 // --- nodes ---
 
 absl::StatusOr<int32_t> CheckedDriver::AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
-                                               int priority) {
+                                               NodePlace place) {
   const absl::StatusOr<size_t> bytes = BytesOf(op);
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kAddNode,
                                                         .node = TagOf(op).node,
@@ -162,8 +164,10 @@ absl::StatusOr<int32_t> CheckedDriver::AddNode(Graph graph, std::span<const int3
   PENSTOCK_RETURN_IF_ERROR(bytes.status());
   PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold(graph, "AddNode"));
   PENSTOCK_RETURN_IF_ERROR(CheckAfter(*state, graph, after, "AddNode"));
-  PENSTOCK_ASSIGN_OR_RETURN(const int32_t below, inner_->AddNode(state->inner, after, op, priority));
-  return Added(*state, graph, below, after, NodeOf(op), "AddNode");
+  if (place.device >= 0) PENSTOCK_RETURN_IF_ERROR(CheckDevice(place.device, "AddNode"));
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t below, inner_->AddNode(state->inner, after, op, place));
+  const int device = place.device < 0 ? state->device : place.device;
+  return Added(*state, graph, below, after, NodeOf(op, device), "AddNode");
 }
 
 // The callee's effect on memory is unknown here.
@@ -217,8 +221,8 @@ absl::Status CheckedDriver::SetNode(GraphExec exec, int32_t node, const NodeOp& 
   PENSTOCK_RETURN_IF_ERROR(CheckNode(*state, exec, node, "SetNode"));
   PENSTOCK_ASSIGN_OR_RETURN(const std::optional<Held<ExecState>> whole, HoldWhole(*state, "SetNode"));
   PENSTOCK_RETURN_IF_ERROR(inner_->SetNode(state->inner, node, op));
-  GraphNode next = NodeOf(op);
   GraphNode& now = state->nodes[static_cast<size_t>(node)];
+  GraphNode next = NodeOf(op, now.ops[0].device);
   if (next.inside != now.inside) {
     return Violated("a region keeps its order", absl::StrCat("SetNode: node ", node, " of ", TextOf(exec),
                                                              " is given other edges between its operations"));
@@ -258,7 +262,7 @@ absl::StatusOr<int32_t> CheckedDriver::AddChild(Graph graph, std::span<const int
     return Violated("no child of itself", absl::StrCat("AddChild: ", TextOf(graph), " to itself"));
   }
   PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold(graph, "AddChild"));
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> of_child, Hold(child, "AddChild"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> of_child, Hold(child, "AddChild", /*must_be_current=*/false));
   PENSTOCK_RETURN_IF_ERROR(CheckAfter(*state, graph, after, "AddChild"));
   PENSTOCK_ASSIGN_OR_RETURN(const int32_t below, inner_->AddChild(state->inner, after, of_child->inner));
   return Added(*state, graph, below, after, ChildOf(*of_child), "AddChild");
@@ -270,7 +274,7 @@ absl::Status CheckedDriver::SetChild(GraphExec exec, int32_t node, Graph child) 
                                                         .graph_node = node,
                                                         .child = static_cast<uint32_t>(child.bits)}));
   PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold(exec, "SetChild"));
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> of_child, Hold(child, "SetChild"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> of_child, Hold(child, "SetChild", /*must_be_current=*/false));
   PENSTOCK_RETURN_IF_ERROR(CheckNode(*state, exec, node, "SetChild"));
   PENSTOCK_ASSIGN_OR_RETURN(const std::optional<Held<ExecState>> whole, HoldWhole(*state, "SetChild"));
   PENSTOCK_RETURN_IF_ERROR(inner_->SetChild(state->inner, node, of_child->inner));

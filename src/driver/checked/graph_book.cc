@@ -65,14 +65,14 @@ absl::StatusOr<size_t> BytesOf(const NodeOp& op) {
   return std::visit([](const auto* of) { return Bytes(*of); }, op);
 }
 
-GraphNode NodeOf(const NodeOp& op) {
+GraphNode NodeOf(const NodeOp& op, int device) {
   const auto* const found = std::get_if<const RegionOp*>(&op);
-  if (found == nullptr) return {.ops = {KeptOf(op)}};
+  if (found == nullptr) return {.ops = {{KeptOf(op), device}}};
   const RegionOp& region = **found;
   GraphState parts;
   std::vector<std::vector<int32_t>> after(region.ops.size());
   for (const RegionOp::Edge& edge : region.edges) after[static_cast<size_t>(edge.after)].push_back(edge.before);
-  for (size_t i = 0; i < region.ops.size(); ++i) AddNode(parts, after[i], {.ops = {KeptOf(region.ops[i])}});
+  for (size_t i = 0; i < region.ops.size(); ++i) AddNode(parts, after[i], {.ops = {{KeptOf(region.ops[i]), device}}});
   return ChildOf(parts);
 }
 
@@ -111,7 +111,7 @@ GraphState GraphOf(Graph inner, int device, std::vector<KeptOp> ops) {
   GraphState graph{.inner = inner, .device = device};
   for (KeptOp& op : ops) {
     graph.order.emplace_back(graph.nodes.size(), true);
-    graph.nodes.push_back({.ops = {std::move(op)}});
+    graph.nodes.push_back({.ops = {{std::move(op), device}}});
   }
   return graph;
 }
@@ -136,11 +136,10 @@ GraphOrder OrderOf(const GraphState& graph) {
 std::vector<std::vector<MemoryUse>> DeclaredBy(const ExecState& exec) {
   std::vector<std::vector<MemoryUse>> declared;
   for (const GraphNode& node : exec.nodes) {
-    for (const KeptOp& op : node.ops) {
+    for (size_t i = 0; i < node.ops.size(); ++i) {
       std::vector<MemoryUse>& uses = declared.emplace_back();
-      const auto* kernel = std::get_if<KeptKernel>(&op);
-      if (kernel == nullptr || kernel->uses == nullptr || !Runs(node, static_cast<size_t>(&op - node.ops.data())))
-        continue;
+      const auto* kernel = std::get_if<KeptKernel>(&node.ops[i].op);
+      if (kernel == nullptr || kernel->uses == nullptr || !Runs(node, i)) continue;
       kernel->uses->AppendUses(kernel->tag.node, uses);
     }
   }
@@ -159,9 +158,9 @@ absl::Status UseNodes(const ExecState& exec, const std::vector<std::vector<Memor
       PENSTOCK_RETURN_IF_ERROR(std::visit(
           [&](const auto& op) {
             launch.plan_node = op.tag.node;
-            return UseOp(op, *uses, launch, exec.device, memory);
+            return UseOp(op, *uses, launch, node.ops[i].device, memory);
           },
-          node.ops[i]));
+          node.ops[i].op));
     }
   }
   return absl::OkStatus();
@@ -171,7 +170,7 @@ Totals TotalsOf(const ExecState& exec) {
   Totals totals;
   for (const GraphNode& node : exec.nodes) {
     if (!node.enabled || node.has_switch || !node.bodies.empty()) continue;
-    for (const KeptOp& kept : node.ops) std::visit([&](const auto& op) { Count(totals, op); }, kept);
+    for (const PlacedOp& placed : node.ops) std::visit([&](const auto& op) { Count(totals, op); }, placed.op);
   }
   return totals;
 }

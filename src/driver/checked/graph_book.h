@@ -36,13 +36,18 @@ struct KeptKernel {
 using KeptOp = std::variant<CopyOp, BatchOp, FillOp, KeptKernel>;
 KeptOp KeptOf(const NodeOp& op);
 
+struct PlacedOp {
+  KeptOp op;
+  int device = 0;
+};
+
 // The bytes that the operation moves or fills, as far as they are known before a launch; 0 for kernels. Fails for
 // copies and fills that every driver refuses.
 absl::StatusOr<size_t> BytesOf(const NodeOp& op);
 
 struct GraphNode {
   // One, or those of a child and of the children nested in it; in an exec also those of a conditional node's bodies.
-  std::vector<KeptOp> ops;
+  std::vector<PlacedOp> ops;
   bool is_child = false;  // has any number of operations
   NodeOrder inside{};  // their order
   bool enabled = true;
@@ -90,7 +95,7 @@ struct CaptureState {
   absl::Status broken{};
 };
 
-GraphNode NodeOf(const NodeOp& op);
+GraphNode NodeOf(const NodeOp& op, int device);
 GraphNode ChildOf(const GraphState& graph);
 // `after` names earlier nodes.
 void AddNode(GraphState& graph, std::span<const int32_t> after, GraphNode node);

@@ -64,7 +64,7 @@ std::vector<BodyPlace> ResolveBodies(GraphState& graph, GraphBook& book, std::st
 
 void SetInBody(ExecState& whole, const ExecState& body, int32_t node) {
   const BodyPlace& place = whole.bodies[body.place];
-  const std::vector<KeptOp>& ops = body.nodes[static_cast<size_t>(node)].ops;
+  const std::vector<PlacedOp>& ops = body.nodes[static_cast<size_t>(node)].ops;
   std::copy(ops.begin(), ops.end(),
             whole.nodes[place.node].ops.begin() + static_cast<ptrdiff_t>(place.first[static_cast<size_t>(node)]));
 }

@@ -58,6 +58,7 @@ cudaMemcpyKind KindOf(CopyKind kind) {
   switch (kind) {
     case CopyKind::kHostToDevice: return cudaMemcpyHostToDevice;
     case CopyKind::kDeviceToHost: return cudaMemcpyDeviceToHost;
+    case CopyKind::kPeer: return cudaMemcpyDefault;  // by addresses
     default: return cudaMemcpyDeviceToDevice;
   }
 }

@@ -239,9 +239,7 @@ class CudaDriver final : public Driver {
   }
   void* NativeGraph(Graph graph) override { return Own(graph)->native(); }
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
-                                  int priority) override {
-    return Own(graph)->Add(MakerOf(Own(graph)->device()), after, op, priority);
-  }
+                                  NodePlace place) override;
   absl::StatusOr<GraphExec> Instantiate(Graph graph) override;
   void DestroyExec(GraphExec exec) override { Destroy(Own(exec)); }
   absl::Status Upload(GraphExec exec, Stream stream) override {
@@ -268,7 +266,9 @@ class CudaDriver final : public Driver {
     return RegionPlaces::Of(device.ordinal, places).InPlaces(Native(stream), regions, launch_in_turn);
   }
   absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op) override {
-    return Own(exec)->Set(MakerOf(Own(exec)->device()), node, op);
+    PENSTOCK_ASSIGN_OR_RETURN(const int device, Own(exec)->DeviceOf(node));
+    const ContextScope current(api_, devices_[device].context);
+    return Own(exec)->Set(MakerOf(device), node, op);
   }
   absl::Status EnableNode(GraphExec exec, int32_t node, bool enabled) override {
     return Own(exec)->Enable(node, enabled);
@@ -311,7 +311,7 @@ class CudaDriver final : public Driver {
   template <class Owned>
   void Destroy(Owned* own) const;
   NodeMaker MakerOf(int device) const {
-    return {api_, kernels_, devices_[device].context, devices_[device].own_kernels_await};
+    return {device, api_, kernels_, devices_[device].context, devices_[device].own_kernels_await};
   }
   // The code of a library kernel, which was loaded when the device was opened.
   LibraryCode CodeOf(cudaKernel_t kernel, int device) const {
@@ -531,6 +531,20 @@ absl::Status CudaDriver::Launch(Stream stream, const KernelOp& op) {
 absl::StatusOr<Graph> CudaDriver::CreateGraph(int device) {
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CudaGraph> graph, CudaGraph::Create(device));
   return Graph{reinterpret_cast<uint64_t>(graph.release())};
+}
+
+absl::StatusOr<int32_t> CudaDriver::AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
+                                            NodePlace place) {
+  PENSTOCK_ASSIGN_OR_RETURN(const int device, Own(graph)->DeviceOf(place, op));
+  if (device >= device_count()) {
+    return absl::InvalidArgumentError("there is no device " + std::to_string(device) + "; this driver has " +
+                                      std::to_string(device_count()));
+  }
+  if (const auto* const copy = std::get_if<const CopyOp*>(&op); copy != nullptr && (*copy)->kind == CopyKind::kPeer) {
+    OpenPeers((*copy)->dst_device, (*copy)->src_device);
+  }
+  const ContextScope current(api_, devices_[device].context);
+  return Own(graph)->Add(MakerOf(device), after, op, place);
 }
 
 absl::StatusOr<GraphExec> CudaDriver::Instantiate(Graph graph) {

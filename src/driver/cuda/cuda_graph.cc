@@ -145,18 +145,18 @@ absl::StatusOr<CudaGraph::Natives> CudaGraph::NativesOf(std::span<const int32_t>
 }
 
 absl::StatusOr<int32_t> CudaGraph::Add(const NodeMaker& maker, std::span<const int32_t> after, const NodeOp& op,
-                                       int priority) {
+                                       NodePlace place) {
   PENSTOCK_RETURN_IF_ERROR(CheckNode(op));
   PENSTOCK_RETURN_IF_ERROR(CheckResident(op));
   PENSTOCK_ASSIGN_OR_RETURN(const Natives before, NativesOf(after));
-  Node node{.shape = ShapeOf(op), .region = std::holds_alternative<const RegionOp*>(op)};
+  Node node{.shape = ShapeOf(op), .device = maker.device, .region = std::holds_alternative<const RegionOp*>(op)};
   cudaError_t code = cudaSuccess;
   if (const auto* const copy = std::get_if<const CopyOp*>(&op)) {
     code = AddCopy(&node.native, native_.get(), before, **copy);
   } else {
     code = AddKernel(node, maker, after, before, op);
-    if (code == cudaSuccess && priority != 0) {
-      if (absl::Status status = SetPriority(node.native, priority); !status.ok()) {
+    if (code == cudaSuccess && place.priority != 0) {
+      if (absl::Status status = SetPriority(node.native, place.priority); !status.ok()) {
         Forget(cudaGraphDestroyNode(node.native));
         return status;
       }
@@ -171,7 +171,11 @@ cudaError_t CudaGraph::AddKernel(Node& node, const NodeMaker& maker, std::span<c
                                  const Natives& before, const NodeOp& op) {
   node.kernel = true;
   absl::InlinedVector<CUgraphEdgeData, 8> edges(before.size(), CUgraphEdgeData{});
-  if (after.size() == 1 && nodes_[static_cast<size_t>(after[0])].kernel && Awaits(maker, op)) {
+  const auto is_kernel_here = [&](int32_t n) {
+    const Node& before_it = nodes_[static_cast<size_t>(n)];
+    return before_it.kernel && before_it.device == maker.device;
+  };
+  if (after.size() == 1 && is_kernel_here(after[0]) && Awaits(maker, op)) {
     edges[0].from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
     edges[0].type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
   }
@@ -181,11 +185,19 @@ cudaError_t CudaGraph::AddKernel(Node& node, const NodeMaker& maker, std::span<c
   });
 }
 
+absl::StatusOr<int> CudaGraph::DeviceOf(NodePlace place, const NodeOp& op) const {
+  const int device = place.device < 0 ? device_ : place.device;
+  if (!is_body()) return device;
+  PENSTOCK_RETURN_IF_ERROR(CheckDeviceInABody(device_, device));
+  if (IsPeerCopy(op)) return PeerCopyInABody();
+  return device;
+}
+
 absl::StatusOr<int32_t> CudaGraph::AddHost(std::span<const int32_t> after, const HostCall& call) {
   if (is_body()) return HostCallInABody();
   PENSTOCK_ASSIGN_OR_RETURN(const Natives before, NativesOf(after));
   const cudaHostNodeParams params{.fn = call.call, .userData = call.context};
-  Node node{.child = true};
+  Node node{.device = device_, .child = true};
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(cudaGraphAddHostNode(&node.native, native_.get(), before.data(), before.size(), &params),
                "adding a call of the host to a graph"));
@@ -195,7 +207,10 @@ absl::StatusOr<int32_t> CudaGraph::AddHost(std::span<const int32_t> after, const
 
 // `device`, `body`: of the graph that shall have the child.
 absl::Status CudaGraph::CheckChild(const DriverApi& api, const CudaGraph& child, int device, bool body) {
-  PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device, child.device_));
+  if (body) {
+    PENSTOCK_RETURN_IF_ERROR(CheckDeviceInABody(device, child.device_));
+    for (const Node& node : child.nodes_) PENSTOCK_RETURN_IF_ERROR(CheckDeviceInABody(device, node.device));
+  }
   if (child.is_body()) return BodyIsNoChild();
   if (!child.bodies_.empty()) return ConditionalInAChild();
   if (child.has_switch()) return SwitchInAChild();
@@ -207,7 +222,7 @@ absl::StatusOr<int32_t> CudaGraph::AddChild(const DriverApi& api, std::span<cons
   if (this == &child) return ChildOfItself();
   PENSTOCK_RETURN_IF_ERROR(CheckChild(api, child, device_, is_body()));
   PENSTOCK_ASSIGN_OR_RETURN(const Natives before, NativesOf(after));
-  Node node{.child = true};
+  Node node{.device = child.device_, .child = true};
   PENSTOCK_RETURN_IF_ERROR(ToRefusal(
       cudaGraphAddChildGraphNode(&node.native, native_.get(), before.data(), before.size(), child.native_.get()),
       "making a graph a child of another"));
@@ -242,7 +257,7 @@ absl::StatusOr<ConditionalNode> CudaGraph::AddConditional(std::span<const int32_
   params.conditional.handle = handle.bits;
   params.conditional.type = NativeOf(kind);
   params.conditional.size = static_cast<unsigned int>(bodies);
-  Node node{.conditional = true, .loop = kind == ConditionalKind::kWhile};
+  Node node{.device = device_, .conditional = true, .loop = kind == ConditionalKind::kWhile};
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(cudaGraphAddNode(&node.native, native_.get(), before.data(), nullptr, before.size(), &params),
                "adding a conditional node to a graph"));
@@ -331,6 +346,11 @@ absl::StatusOr<CudaGraph::Node> CudaExec::NodeOf(int32_t node) const {
   if (kind_ == CudaGraph::Kind::kCaptured) return NodesOfACapture();
   if (node < 0 || static_cast<size_t>(node) >= nodes_.size()) return NoSuchNode(node, nodes_.size());
   return nodes_[static_cast<size_t>(node)];
+}
+
+absl::StatusOr<int> CudaExec::DeviceOf(int32_t node) const {
+  PENSTOCK_ASSIGN_OR_RETURN(const CudaGraph::Node of, NodeOf(node));
+  return of.device;
 }
 
 absl::Status CudaExec::Set(const NodeMaker& maker, int32_t node, const NodeOp& op) {

@@ -7,13 +7,14 @@
 // An edge between kernels is programmatic if the second awaits its predecessors itself and has no others: CUDA then
 // launches it while the first is ending. Every kernel with such an incoming edge waits, so its successors are in order
 // too, whatever kind of edge they have and whichever nodes between are disabled. Kernels with several such edges each
-// begin later (8 x 125 of a stencil on an H100: 3 to 5 %).
+// begin later (8 x 125 of a stencil on an H100: 3 to 5 %). CUDA takes programmatic edges within a device only.
 //
 // A conditional node has full edges before and after it: CUDA refuses programmatic ones there.
 //
 // Ownership: an exec shares the graph it came from, since CUDA identifies the exec's nodes by those of the graph. The
 //            bodies of conditional nodes belong to the graph they are in, CUDA's and ours, and share its life.
-// Threads:   one thread at a time uses or destroys a graph or exec, with its device current.
+// Threads:   one thread at a time uses or destroys a graph or exec, with its device current; for a node of another
+//            device, with that current.
 // Errors:    CUDA's, by cuda_status.h. A call that fails changes nothing.
 #pragma once
 
@@ -37,6 +38,7 @@ namespace penstock::driver {
 
 // What nodes are made from: a device's context and the library's kernels.
 struct NodeMaker {
+  int device;  // its number in the driver
   const DriverApi& api;
   const LibraryKernels& kernels;
   CUcontext context = nullptr;
@@ -48,6 +50,7 @@ class CudaGraph {
   struct Node {
     cudaGraphNode_t native = nullptr;
     NodeShape shape{};
+    int device = 0;  // of an operation
     bool child = false;  // or a host call: SetNode refuses both
     bool conditional = false;
     bool loop = false;  // a conditional node that is one
@@ -63,7 +66,11 @@ class CudaGraph {
   int device() const { return device_; }
   cudaGraph_t native() const { return native_.get(); }
   bool is_body() const { return kind_ == Kind::kBody; }
-  absl::StatusOr<int32_t> Add(const NodeMaker& maker, std::span<const int32_t> after, const NodeOp& op, int priority);
+  // The maker is that of the node's device, which is current.
+  absl::StatusOr<int32_t> Add(const NodeMaker& maker, std::span<const int32_t> after, const NodeOp& op,
+                              NodePlace place);
+  // The device of a node with this place. Errors: of bodies, as in driver.h.
+  absl::StatusOr<int> DeviceOf(NodePlace place, const NodeOp& op) const;
   absl::StatusOr<int32_t> AddHost(std::span<const int32_t> after, const HostCall& call);
   absl::StatusOr<int32_t> AddChild(const DriverApi& api, std::span<const int32_t> after, const CudaGraph& child);
   absl::StatusOr<ConditionalHandle> CreateConditional();
@@ -116,6 +123,8 @@ class CudaExec {
   // of such a node.
   bool must_upload() const { return *must_upload_; }
   void Uploaded() { *must_upload_ = false; }
+  // The device of a node, with which Set is called: its maker, with the device current.
+  absl::StatusOr<int> DeviceOf(int32_t node) const;
   absl::Status Set(const NodeMaker& maker, int32_t node, const NodeOp& op);
   absl::Status Enable(int32_t node, bool enabled);
   absl::Status SetChild(const DriverApi& api, int32_t node, const CudaGraph& child);

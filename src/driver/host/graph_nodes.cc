@@ -28,6 +28,7 @@ absl::Status CheckStandsFor(const GraphNode& now, const GraphNode& next, int32_t
                                      [shift](int32_t mine, int32_t other) { return mine == other + shift; });
   if (!same_edges) return AnotherStructure(of("comes after others"));
   if (now.priority != next.priority) return AnotherStructure(of("has another priority"));
+  if (now.device != next.device) return AnotherStructure(of("is on another device"));
   if (now.kept == nullptr) return absl::OkStatus();
   absl::Status status = CheckReplacement(now.kept->shape(), next.kept->shape());
   if (status.ok()) return status;
@@ -103,15 +104,18 @@ absl::StatusOr<GraphNode*> GraphNodes::OwnOf(int32_t node) {
 // --- operations ---
 
 absl::StatusOr<int32_t> GraphNodes::Add(std::span<const int32_t> after, std::shared_ptr<const KeptOp> op,
-                                        int priority) {
+                                        NodePlace place) {
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<int32_t> ends, EndsOf(after));
-  all_.push_back({.kept = std::move(op), .after = std::move(ends), .priority = priority});
+  all_.push_back({.kept = std::move(op),
+                  .after = std::move(ends),
+                  .priority = place.priority,
+                  .device = place.device < 0 ? device_ : place.device});
   return Number(static_cast<int32_t>(all_.size()) - 1);
 }
 
 absl::StatusOr<int32_t> GraphNodes::AddHost(std::span<const int32_t> after, const NodeOp& call) {
   if (body_) return HostCallInABody();
-  PENSTOCK_ASSIGN_OR_RETURN(const int32_t node, Add(after, std::make_shared<const KeptOp>(call), 0));
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t node, Add(after, std::make_shared<const KeptOp>(call), {}));
   all_.back().calls_host = true;
   return node;
 }
@@ -119,7 +123,8 @@ absl::StatusOr<int32_t> GraphNodes::AddHost(std::span<const int32_t> after, cons
 void GraphNodes::Append(const NodeOp& op, int priority) {
   std::vector<int32_t> after;
   if (!all_.empty()) after.push_back(static_cast<int32_t>(all_.size()) - 1);
-  all_.push_back({.kept = std::make_shared<const KeptOp>(op), .after = std::move(after), .priority = priority});
+  all_.push_back(
+      {.kept = std::make_shared<const KeptOp>(op), .after = std::move(after), .priority = priority, .device = device_});
 }
 
 absl::Status GraphNodes::Set(int32_t node, std::shared_ptr<const KeptOp> op) {
@@ -127,6 +132,19 @@ absl::Status GraphNodes::Set(int32_t node, std::shared_ptr<const KeptOp> op) {
   PENSTOCK_RETURN_IF_ERROR(CheckReplacement(own->kept->shape(), op->shape()));
   own->kept = std::move(op);
   return absl::OkStatus();
+}
+
+absl::StatusOr<int> GraphNodes::DeviceOf(NodePlace place, const NodeOp& op) const {
+  const int device = place.device < 0 ? device_ : place.device;
+  if (!body_) return device;
+  PENSTOCK_RETURN_IF_ERROR(CheckDeviceInABody(device_, device));
+  if (IsPeerCopy(op)) return PeerCopyInABody();
+  return device;
+}
+
+absl::StatusOr<int> GraphNodes::DeviceOf(int32_t node) const {
+  PENSTOCK_ASSIGN_OR_RETURN(const Places places, PlacesOf(node));
+  return all_[static_cast<size_t>(places.first)].device;
 }
 
 absl::Status GraphNodes::Enable(int32_t node, bool enabled) {
@@ -138,7 +156,9 @@ absl::Status GraphNodes::Enable(int32_t node, bool enabled) {
 // --- children ---
 
 absl::Status GraphNodes::CheckChild(const GraphNodes& child) const {
-  PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device_, child.device_));
+  for (const GraphNode& node : child.all_) {
+    if (body_ && node.kept != nullptr) PENSTOCK_RETURN_IF_ERROR(CheckDeviceInABody(device_, node.device));
+  }
   if (child.body_) return BodyIsNoChild();
   if (child.has_conditional()) return ConditionalInAChild();
   if (child.has_switch()) return SwitchInAChild();
@@ -216,7 +236,8 @@ absl::StatusOr<int32_t> GraphNodes::AddConditional(std::span<const int32_t> afte
   Bodies made{.kind = kind, .value = std::move(*value), .graphs = {}};
   unused_.erase(value);
   for (int32_t i = 0; i < bodies; ++i) made.graphs.push_back(std::make_shared<GraphNodes>(device_, Kind::kBody));
-  all_.push_back({.bodies = std::make_shared<const Bodies>(std::move(made)), .after = std::move(ends)});
+  all_.push_back(
+      {.bodies = std::make_shared<const Bodies>(std::move(made)), .after = std::move(ends), .device = device_});
   return Number(static_cast<int32_t>(all_.size()) - 1);
 }
 

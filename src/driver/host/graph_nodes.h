@@ -68,6 +68,7 @@ struct GraphNode {
   std::shared_ptr<const Bodies> bodies{};  // of a conditional node
   std::vector<int32_t> after{};  // earlier nodes, by index in all()
   int priority = 0;
+  int device = 0;  // of an operation
   bool enabled = true;
   bool calls_host = false;  // added by AddHost
   std::shared_ptr<uint32_t> is_on{};  // what AddSwitch returns the address of; null: it has no switch
@@ -93,12 +94,15 @@ class GraphNodes {
   std::string TextOf(size_t place) const;
 
   // As in driver.h. The operations have passed a WorkMaker.
-  absl::StatusOr<int32_t> Add(std::span<const int32_t> after, std::shared_ptr<const KeptOp> op, int priority);
+  absl::StatusOr<int32_t> Add(std::span<const int32_t> after, std::shared_ptr<const KeptOp> op, NodePlace place);
   absl::StatusOr<int32_t> AddHost(std::span<const int32_t> after, const NodeOp& call);
   absl::StatusOr<int32_t> AddChild(std::span<const int32_t> after, const GraphNodes& child);
   absl::Status Set(int32_t node, std::shared_ptr<const KeptOp> op);
   absl::Status SetChild(int32_t node, const GraphNodes& child);
   absl::Status Enable(int32_t node, bool enabled);
+  // The device on which a node with this place is, or the numbered node is. Errors: of bodies, as in driver.h.
+  absl::StatusOr<int> DeviceOf(NodePlace place, const NodeOp& op) const;
+  absl::StatusOr<int> DeviceOf(int32_t node) const;
   // Appends a captured operation after the one before.
   void Append(const NodeOp& op, int priority);
   absl::StatusOr<ConditionalHandle> CreateConditional();

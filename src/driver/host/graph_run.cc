@@ -30,6 +30,7 @@ int32_t GraphRun::AddPart(std::vector<GraphStep> steps, int32_t branch) {
     node.work = std::move(step.work);
     node.has_task = node.work.task != nullptr;
     node.priority = step.priority;
+    node.device = step.device;
     node.is_on = std::move(step.is_on);
     node.part = part;
     node.before = static_cast<int32_t>(step.after.size());
@@ -69,6 +70,7 @@ int32_t GraphRun::AddPause(int32_t branch) {
   node.has_task = true;
   node.part = -1;
   node.branch = branch;
+  node.device = at(branches_[static_cast<size_t>(branch)].node).device;
   return count() - 1;
 }
 

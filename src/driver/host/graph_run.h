@@ -33,6 +33,7 @@ struct GraphStep {
   Work work{};
   std::span<const int32_t> after{};  // numbers of earlier steps
   int priority = 0;
+  int device = 0;  // whose engine does the work
   std::unique_ptr<BranchSteps> branch{};
   std::shared_ptr<uint32_t> is_on{};  // what kernels switch the node by; null: it has no switch
 };
@@ -52,6 +53,7 @@ class GraphRun {
   // A node's work, once; afterwards it still counts as one with a task.
   Work TakeWork(int32_t node) { return std::move(nodes_[static_cast<size_t>(node)].work); }
   int priority(int32_t node) const { return nodes_[static_cast<size_t>(node)].priority; }
+  int device(int32_t node) const { return nodes_[static_cast<size_t>(node)].device; }
 
   // Both append to `ready` the nodes whose task shall run now, and return whether the graph has ended. Start is called
   // once; End for each of those nodes, when its task has run.
@@ -63,6 +65,7 @@ class GraphRun {
     Work work{};
     bool has_task = false;
     int priority = 0;
+    int device = 0;
     int32_t part = 0;
     int32_t branch = -1;  // of a conditional node
     int32_t before = 0, awaited = 0;  // predecessors, and those that have not ended

@@ -1,21 +1,12 @@
 #include "src/driver/host/host_capture.h"
 
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
+#include "src/driver/node_op.h"
 
 namespace penstock::driver::host {
-namespace {
-
-bool IsPeer(const NodeOp& op) {
-  const auto* const copy = std::get_if<const CopyOp*>(&op);
-  const auto* const batch = std::get_if<const BatchOp*>(&op);
-  return (copy && (*copy)->kind == CopyKind::kPeer) || (batch && (*batch)->kind == CopyKind::kPeer);
-}
-
-}  // namespace
 
 absl::Status HostCaptures::Begin(Stream stream) {
   PENSTOCK_ASSIGN_OR_RETURN(const int device, scheduler_.DeviceOf(stream));
@@ -56,7 +47,7 @@ bool HostCaptures::IsCapturing(Stream stream) {
 }
 
 absl::Status HostCaptures::Keep(Stream stream, const NodeOp& op) {
-  if (IsPeer(op)) return Refuse(stream, "a copy between devices");
+  if (IsPeerCopy(op)) return Refuse(stream, "a copy between devices");
   base::MutexLock lock(mu_);
   const auto at = captures_.find(stream.bits);
   if (at == captures_.end()) return absl::FailedPreconditionError("the stream's capture ended meanwhile");

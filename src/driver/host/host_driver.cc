@@ -114,8 +114,8 @@ class HostDriver final : public Driver {
   absl::StatusOr<Graph> CreateGraph(int device) override { return graphs_.CreateGraph(device); }
   void DestroyGraph(Graph graph) override { graphs_.DestroyGraph(graph); }
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
-                                  int priority) override {
-    return graphs_.AddNode(graph, after, op, priority);
+                                  NodePlace place) override {
+    return graphs_.AddNode(graph, after, op, place);
   }
   absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) override {
     const KernelOp op{.call = &CallHost, .callable = const_cast<HostCall*>(&call)};

@@ -59,10 +59,12 @@ absl::StatusOr<std::shared_ptr<GraphNodes>> HostGraphs::Find(Graph graph) {
 }
 
 absl::StatusOr<int32_t> HostGraphs::AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
-                                            int priority) {
+                                            NodePlace place) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<GraphNodes> nodes, Find(graph));
-  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const KeptOp> kept, Keep(maker_, nodes->device(), op));
-  return nodes->Add(after, std::move(kept), priority);
+  PENSTOCK_ASSIGN_OR_RETURN(const int device, nodes->DeviceOf(place, op));
+  PENSTOCK_RETURN_IF_ERROR(maker_.CheckDevice(device));
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const KeptOp> kept, Keep(maker_, device, op));
+  return nodes->Add(after, std::move(kept), place);
 }
 
 absl::StatusOr<int32_t> HostGraphs::AddHost(Graph graph, std::span<const int32_t> after, const NodeOp& call) {
@@ -139,19 +141,19 @@ absl::Status HostGraphs::LaunchGraph(GraphExec exec, Stream stream) {
 absl::StatusOr<std::vector<GraphStep>> HostGraphs::StepsOf(const GraphNodes& nodes) const {
   std::vector<GraphStep> steps;
   for (const GraphNode& node : nodes.all()) {
-    absl::StatusOr<GraphStep> step = StepOf(nodes, node);
+    absl::StatusOr<GraphStep> step = StepOf(node);
     if (!step.ok()) return base::Prefixed(nodes.TextOf(steps.size()), step.status());
     steps.push_back(*std::move(step));
   }
   return steps;
 }
 
-absl::StatusOr<GraphStep> HostGraphs::StepOf(const GraphNodes& nodes, const GraphNode& node) const {
-  GraphStep step{.after = node.after, .priority = node.priority, .is_on = node.is_on};
+absl::StatusOr<GraphStep> HostGraphs::StepOf(const GraphNode& node) const {
+  GraphStep step{.after = node.after, .priority = node.priority, .device = node.device, .is_on = node.is_on};
   if (node.enabled && node.kept && node.kept->tasks() != nullptr) {
     step.work = {EngineKind::kCompute, MakeRegionTask(TagOf(node.kept->op()), node.kept->tasks())};
   } else if (node.enabled && node.kept) {
-    PENSTOCK_ASSIGN_OR_RETURN(step.work, maker_.Make(nodes.device(), node.kept->op()));
+    PENSTOCK_ASSIGN_OR_RETURN(step.work, maker_.Make(node.device, node.kept->op()));
   }
   if (!node.bodies) return step;
   step.branch =
@@ -166,7 +168,8 @@ absl::StatusOr<GraphStep> HostGraphs::StepOf(const GraphNodes& nodes, const Grap
 
 absl::Status HostGraphs::SetNode(GraphExec exec, int32_t node, const NodeOp& op) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<Exec> found, Find(exec));
-  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const KeptOp> kept, Keep(maker_, found->nodes->device(), op));
+  PENSTOCK_ASSIGN_OR_RETURN(const int device, found->nodes->DeviceOf(node));
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const KeptOp> kept, Keep(maker_, device, op));
   return found->nodes->Set(node, std::move(kept));
 }
 

@@ -44,7 +44,7 @@ class HostGraphs {
   absl::StatusOr<Graph> CreateGraph(int device);
   absl::StatusOr<Graph> Adopt(GraphNodes nodes);
   void DestroyGraph(Graph graph);
-  absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op, int priority);
+  absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op, NodePlace place);
   absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const NodeOp& call);
   absl::StatusOr<GraphExec> Instantiate(Graph graph);
   void DestroyExec(GraphExec exec);
@@ -80,7 +80,7 @@ class HostGraphs {
   absl::StatusOr<GraphExec> Add(std::shared_ptr<Exec> exec);
   void Remove(Graph graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<std::vector<GraphStep>> StepsOf(const GraphNodes& nodes) const;
-  absl::StatusOr<GraphStep> StepOf(const GraphNodes& nodes, const GraphNode& node) const;
+  absl::StatusOr<GraphStep> StepOf(const GraphNode& node) const;
   absl::StatusOr<std::shared_ptr<GraphNodes>> Find(Graph graph);
   absl::StatusOr<std::shared_ptr<Exec>> Find(GraphExec exec);
   absl::StatusOr<std::shared_ptr<Exec>> FindFor(GraphExec exec, Stream stream);

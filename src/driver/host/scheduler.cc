@@ -130,8 +130,7 @@ absl::Status Scheduler::Submit(Stream stream, EngineKind engine, std::unique_ptr
 }
 
 absl::Status Scheduler::SubmitGraph(Stream stream, std::vector<GraphStep> steps, Turn& turn) {
-  PENSTOCK_ASSIGN_OR_RETURN(const int device, DeviceOf(stream));
-  std::shared_ptr<Launch> launch = MakeLaunch(device, std::move(steps));
+  std::shared_ptr<Launch> launch = MakeLaunch(std::move(steps));
   std::vector<std::shared_ptr<Launch>> ended;  // destroyed after the lock is released
   Wakes wakes;
   bool rang = false;
@@ -242,7 +241,7 @@ void Scheduler::Append(StreamState& stream, Command command) {
 }
 
 // Makes a stream for each task, with the device and priority by which engines take it up.
-std::shared_ptr<Scheduler::Launch> Scheduler::MakeLaunch(int device, std::vector<GraphStep> steps) {
+std::shared_ptr<Scheduler::Launch> Scheduler::MakeLaunch(std::vector<GraphStep> steps) {
   auto launch = std::make_shared<Launch>(std::move(steps));
   GraphRun& run = launch->run;
   for (int32_t node = 0; node < run.count(); ++node) {
@@ -250,7 +249,7 @@ std::shared_ptr<Scheduler::Launch> Scheduler::MakeLaunch(int device, std::vector
     std::shared_ptr<StreamState>& stream = launch->nodes.emplace_back();
     if (!work.task) continue;
     stream = std::make_shared<StreamState>(
-        StreamState{.device = device, .priority = run.priority(node), .of = launch.get(), .node = node});
+        StreamState{.device = run.device(node), .priority = run.priority(node), .of = launch.get(), .node = node});
     stream->commands.push_back({.task = std::move(work.task), .engine = work.engine});
   }
   return launch;

@@ -10,8 +10,9 @@
 // small tasks. Threads are woken for what is left.
 //
 // A graph's launch is one command of the launching stream, which it blocks until the graph has ended. A GraphRun says
-// which of the graph's tasks may run; each of them stands alone in a stream without a handle, which is offered to its
-// engine as often as the task runs, so that an iteration of a loop queues behind other streams' work as any task does.
+// which of the graph's tasks may run; each of them stands alone in a stream of its device without a handle, which is
+// offered to its engine as often as the task runs, so that an iteration of a loop queues behind other streams' work as
+// any task does.
 //
 // An event's handle names the state of its latest record. A wait uses the state at the time of the call, so a later
 // record does not change what it waits for, as in CUDA.
@@ -166,7 +167,7 @@ class Scheduler {
   absl::StatusOr<std::shared_ptr<StreamState>> AwaitRoom(Stream handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Push(Stream handle, Command command, bool& rang) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Append(StreamState& stream, Command command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static std::shared_ptr<Launch> MakeLaunch(int device, std::vector<GraphStep> steps);
+  static std::shared_ptr<Launch> MakeLaunch(std::vector<GraphStep> steps);
   void OfferReady(const Launch& launch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool FinishNode(Launch& launch, int32_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Advance(std::shared_ptr<StreamState> first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -212,11 +212,13 @@ absl::StatusOr<SimDriver::Nodes> SimDriver::Find(GraphExec exec) {
 }
 
 absl::StatusOr<int32_t> SimDriver::AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
-                                           int priority) {
+                                           NodePlace place) {
   if (std::holds_alternative<const RegionOp*>(op)) return NotSimulated("regions");
   PENSTOCK_ASSIGN_OR_RETURN(const Nodes nodes, Find(graph));
-  PENSTOCK_ASSIGN_OR_RETURN(auto kept, host::Keep(maker_, nodes->device(), op));
-  return nodes->Add(after, std::move(kept), priority);
+  PENSTOCK_ASSIGN_OR_RETURN(const int device, nodes->DeviceOf(place, op));
+  PENSTOCK_RETURN_IF_ERROR(maker_.CheckDevice(device));
+  PENSTOCK_ASSIGN_OR_RETURN(auto kept, host::Keep(maker_, device, op));
+  return nodes->Add(after, std::move(kept), place);
 }
 
 absl::StatusOr<GraphExec> SimDriver::Instantiate(Graph graph) {
@@ -236,16 +238,21 @@ absl::Status SimDriver::Upload(GraphExec exec, Stream stream) {
   return DeviceOf(stream).status();
 }
 
-absl::StatusOr<std::vector<SimLoad>> SimDriver::LoadsOf(const host::GraphNodes& nodes) const {
+absl::StatusOr<std::vector<SimLoad>> SimDriver::LoadsOf(const host::GraphNodes& nodes) {
   std::vector<SimLoad> loads;
+  const auto pool_of = [this](const host::GraphNode& node, host::EngineKind engine) {
+    if (node.kept == nullptr || !IsPeerCopy(node.kept->op())) return PoolOf(node.device, engine);
+    const CopyOp& copy = *std::get<const CopyOp*>(node.kept->op());
+    return engines_.LinkOf(copy.src_device, copy.dst_device);
+  };
   for (const host::GraphNode& node : nodes.all()) {
     host::Work work;
     if (node.enabled && node.kept != nullptr) {
-      absl::StatusOr<host::Work> made = maker_.Make(nodes.device(), node.kept->op());
+      absl::StatusOr<host::Work> made = maker_.Make(node.device, node.kept->op());
       if (!made.ok()) return base::Prefixed(nodes.TextOf(loads.size()), made.status());
       work = *std::move(made);
     }
-    loads.push_back(LoadOf(PoolOf(nodes.device(), work.engine), std::move(work.task), Way::kGraph));
+    loads.push_back(LoadOf(pool_of(node, work.engine), std::move(work.task), Way::kGraph));
   }
   return loads;
 }
@@ -265,7 +272,8 @@ absl::Status SimDriver::LaunchGraph(GraphExec exec, Stream stream) {
   for (size_t n = 0; n < loads.size(); ++n) {
     std::vector<SimPredecessor> after;
     for (const int32_t p : nodes->all()[n].after) {
-      after.push_back({works[static_cast<size_t>(p)]});
+      const bool crosses = nodes->all()[static_cast<size_t>(p)].device != nodes->all()[n].device;
+      after.push_back({works[static_cast<size_t>(p)], crosses ? InTicks(options_.times.crossing_us) : 0});
       is_last[static_cast<size_t>(p)] = false;
     }
     works.push_back(
@@ -281,7 +289,8 @@ absl::Status SimDriver::LaunchGraph(GraphExec exec, Stream stream) {
 
 absl::Status SimDriver::SetNode(GraphExec exec, int32_t node, const NodeOp& op) {
   PENSTOCK_ASSIGN_OR_RETURN(const Nodes nodes, Find(exec));
-  PENSTOCK_ASSIGN_OR_RETURN(auto kept, host::Keep(maker_, nodes->device(), op));
+  PENSTOCK_ASSIGN_OR_RETURN(const int device, nodes->DeviceOf(node));
+  PENSTOCK_ASSIGN_OR_RETURN(auto kept, host::Keep(maker_, device, op));
   return nodes->Set(node, std::move(kept));
 }
 

@@ -89,7 +89,8 @@ class SimDriver final : public Driver {
 
   absl::StatusOr<Graph> CreateGraph(int device) override;
   void DestroyGraph(Graph graph) override;
-  absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op, int priority) override;
+  absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
+                                  NodePlace place) override;
   absl::StatusOr<GraphExec> Instantiate(Graph graph) override;
   void DestroyExec(GraphExec exec) override;
   absl::Status Upload(GraphExec exec, Stream stream) override;
@@ -117,7 +118,7 @@ class SimDriver final : public Driver {
   int32_t PoolOf(int device, host::EngineKind engine) const;
   // The load of a node's work; of a run, if the node is of one.
   SimLoad LoadOf(int32_t pool, std::unique_ptr<host::Task> task, Way way) const;
-  absl::StatusOr<std::vector<SimLoad>> LoadsOf(const host::GraphNodes& nodes) const;
+  absl::StatusOr<std::vector<SimLoad>> LoadsOf(const host::GraphNodes& nodes);
   template <class Op>
   absl::Status Submit(Stream stream, const Op& op);
   absl::Status SubmitTo(Stream stream, int32_t pool, std::unique_ptr<host::Task> task);

@@ -236,6 +236,10 @@ absl::Status Compiler::AddHostChecks(const graph::PlanOptions& plan_options) {
 absl::Status Compiler::ChooseRegions(bool part_of_region) {
   PENSTOCK_ASSIGN_OR_RETURN(const Resident wanted, RegionChoice::Wanted(model(), options_));
   if (wanted == Resident::kOff || modes_.mode() == Mode::kStream) return absl::OkStatus();
+  if (graph::IsOnSeveralDevices(plan())) {
+    modes_.notes().push_back("no regions: the plan is on several devices, and a region is of a plan on one");
+    return absl::OkStatus();
+  }
   if (part_of_region) {
     regions_.ChooseWhole(wanted);
     return absl::OkStatus();
@@ -282,6 +286,7 @@ absl::StatusOr<bool> Compiler::MakeProgram(const LoadedKernels& kernels, const D
   Table<DeviceId, bool> cuda;
   for (const driver::DeviceRef& d : runtime().devices()) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
   std::optional<graph::GraphSchedule> graphs;
+  if (const absl::Status may = CheckGraphsOfSeveralDevices(); !may.ok()) modes_.FallBackToStreams(may);
   if (modes_.mode() != Mode::kStream) {
     graphs = ScheduleGraphs();
     modes_.SetLikely(LikelyMode(plan(), *graphs));
@@ -395,14 +400,26 @@ absl::Status Compiler::MakeGraphsOfConstructs() {
   return absl::OkStatus();
 }
 
+std::string Compiler::TextOfUncaptured(NodeId n) const {
+  return "node '" + graph::OneLine(plan().nodes[n].name) + "' is in no graph: " + uncaptured_[n];
+}
+
+// Graphs of several devices are launched on one, and what is between them would have to be there.
+absl::Status Compiler::CheckGraphsOfSeveralDevices() const {
+  if (!graph::IsOnSeveralDevices(plan())) return absl::OkStatus();
+  for (const NodeId n : plan().nodes.ids()) {
+    if (uncaptured_[n].empty()) continue;
+    return absl::FailedPreconditionError("the plan is on several devices, and " + TextOfUncaptured(n));
+  }
+  return absl::OkStatus();
+}
+
 Table<NodeId, bool> Compiler::RefusedNodes() {
   Table<NodeId, bool> refused(plan().nodes.size());
-  for (size_t n = 0; n < refused.size(); ++n) {
-    const bool peer = plan().nodes[n].kind == PlanKind::kPeerCopy, gate = plan().nodes[n].kind == PlanKind::kGate;
-    refused[n] = peer || gate || !uncaptured_[n].empty();
-    if (!refused[n] || gate) continue;
-    const std::string name = "node '" + graph::OneLine(plan().nodes[n].name) + "' is in no graph: ";
-    modes_.notes().push_back(name + (peer ? "it copies between devices, and a graph stays on one" : uncaptured_[n]));
+  for (const NodeId n : refused.ids()) {
+    refused[n] = plan().nodes[n].kind == PlanKind::kGate || !uncaptured_[n].empty();
+    if (uncaptured_[n].empty()) continue;
+    modes_.notes().push_back(TextOfUncaptured(n));
   }
   return refused;
 }

@@ -78,6 +78,8 @@ class Compiler {
   absl::StatusOr<bool> MakeGraphs();
   absl::Status MakeGraphsOfConstructs();
   graph::GraphSchedule ScheduleGraphs();
+  std::string TextOfUncaptured(NodeId node) const;
+  absl::Status CheckGraphsOfSeveralDevices() const;
   Table<NodeId, bool> RefusedNodes();
   // `what` is about to go on, to whoever wants to know (CompileOptions::progress), and may end Compile.
   absl::Status Tell(const char* what, size_t done, size_t total) const;

@@ -212,7 +212,7 @@ absl::StatusOr<NodeNumbers> DeviceControl::AddEntry(driver::Graph to, std::span<
   }
   enter_.args.decision = DecisionOf(handle, DecisionKind::kEnterCounted);
   set_trips_ = enter_.args.decision.most = trips_;
-  PENSTOCK_ASSIGN_OR_RETURN(enter_.number, driver_.AddNode(to, after, &enter_.op, 0));
+  PENSTOCK_ASSIGN_OR_RETURN(enter_.number, driver_.AddNode(to, after, &enter_.op, {}));
   return NodeNumbers{enter_.number};
 }
 
@@ -222,7 +222,7 @@ absl::Status DeviceControl::AddBody(PartSlot& part, driver::Graph to, uint64_t h
 
 absl::Status DeviceControl::AddLoopBody(PartSlot& part, driver::Graph to, uint64_t handle) {
   set_stop_ = look_.args.stop = stop_;
-  PENSTOCK_ASSIGN_OR_RETURN(look_.number, driver_.AddNode(to, {}, &look_.op, 0));
+  PENSTOCK_ASSIGN_OR_RETURN(look_.number, driver_.AddNode(to, {}, &look_.op, {}));
   if (control_->kind == ControlKind::kWhile) {
     part.SetDecision(DecisionOf(handle, DecisionKind::kAgain));
     return AddPart(part, to, {}).status();
@@ -231,7 +231,7 @@ absl::Status DeviceControl::AddLoopBody(PartSlot& part, driver::Graph to, uint64
   PENSTOCK_ASSIGN_OR_RETURN(NodeNumbers before, AddPart(part, to, {}));
   if (decides_beside_body()) before.clear();
   before.push_back(look_.number);
-  return driver_.AddNode(to, before, &again_.op, 0).status();
+  return driver_.AddNode(to, before, &again_.op, {}).status();
 }
 
 absl::Status DeviceControl::SetExec(driver::GraphExec exec, driver::GraphExec root) {

@@ -24,16 +24,18 @@ absl::StatusOr<Mode> ModeSelection::Wanted(const Model& model, const CompileOpti
 
 void ModeSelection::Choose(Mode wanted) {
   if (wanted == Mode::kStream) return;
-  const std::vector<graph::Lane>& lanes = context_.graph.plan().lanes;
+  const graph::Plan& plan = context_.graph.plan();
   const size_t notes_before = notes().size();
-  const auto elsewhere = [&](const graph::Lane& lane) { return lane.device != lanes[0].device; };
-  if (std::any_of(lanes.begin(), lanes.end(), elsewhere)) {
-    notes().push_back("no graphs: the plan is on several devices, and a graph stays on one");
+  const auto is_construct = [](const graph::PlanNode& node) { return node.kind == graph::PlanKind::kConditional; };
+  const auto construct = std::find_if(plan.nodes.begin(), plan.nodes.end(), is_construct);
+  if (graph::IsOnSeveralDevices(plan) && construct != plan.nodes.end()) {
+    notes().push_back("no graphs: the plan is on several devices, and its node '" + graph::OneLine(construct->name) +
+                      "' is a construct that a device decides, which has a graph of its own there");
   }
   if (context_.runtime->synchronous()) {
     notes().push_back("no graphs: RuntimeOptions::synchronous, or PENSTOCK_SYNC, has each node waited for");
   }
-  if (lanes.empty() && wanted == Mode::kAuto) notes().push_back("no graphs: nothing runs on a device");
+  if (plan.lanes.empty() && wanted == Mode::kAuto) notes().push_back("no graphs: nothing runs on a device");
   if (notes().size() == notes_before) report_.mode = wanted;
 }
 

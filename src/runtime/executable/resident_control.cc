@@ -224,7 +224,8 @@ absl::StatusOr<NodeNumbers> ResidentControl::AddTo(driver::Graph to, std::span<c
   const driver::FillOp byte{.dst = image_->memory(), .count = 1};
   const std::vector<driver::NodeOp> placeholders(ops_.size(), &byte);
   const driver::RegionOp op = Op(placeholders);
-  PENSTOCK_ASSIGN_OR_RETURN(number_, driver_.AddNode(to, after, &op, outer_.graph().plan().nodes[node_].priority));
+  PENSTOCK_ASSIGN_OR_RETURN(number_,
+                            driver_.AddNode(to, after, &op, {.priority = outer_.graph().plan().nodes[node_].priority}));
   written_ = 0;
   return NodeNumbers{number_};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "penstock/status_macros.h"
+#include "src/driver/current_device.h"
 #include "src/runtime/calls/launch_call.h"
 
 namespace penstock::runtime {
@@ -19,6 +20,7 @@ absl::StatusOr<bool> CapturedCalls::Capture(EntryId e) {
   const CompiledGraph& graph = slot_.graph();
   if (!graph.EnterGate(entry.node)) return false;
   const TimedScope timed(capturing_ns_);
+  const driver::CurrentDevice current(driver_, graph.local_device_of(entry.node));
   const LaneId lane = graph.plan().nodes[entry.node].lane;
   const absl::StatusOr<CapturedLaunch> captured = CaptureLaunch(graph, slot_, launch_[lane], entry.index);
   graph.LeaveGate(entry.node);

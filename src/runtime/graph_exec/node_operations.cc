@@ -36,7 +36,6 @@ NodeOperations::NodeOperations(Slot& slot, const Hostcalls* hostcalls)
     : slot_(slot),
       tables_(slot.tables),
       program_(slot.graph().program()),
-      device_(slot.graph().device(slot.graph().plan().lanes[program_.replay.lane].device)),
       hostcalls_(hostcalls),
       piece_of_(program_.replay.entries.size(), -1),
       regions_(slot),
@@ -44,20 +43,57 @@ NodeOperations::NodeOperations(Slot& slot, const Hostcalls* hostcalls)
       set_batches_(tables_.batches),
       set_fills_(tables_.fills),
       set_args_(tables_.args.span().begin(), tables_.args.span().end()) {
+  FindDevices();
   for (const driver::KernelOp& op : tables_.kernels) set_kernels_.push_back(KernelOf(op));
 }
 
-NodeOperations::~NodeOperations() { slot_.options().runtime.FreeDevice(device_, scratch_); }
+NodeOperations::~NodeOperations() {
+  for (const DeviceId d : devices_) {
+    slot_.options().runtime.FreeDevice(slot_.graph().device(d), on_device_[d].scratch);
+  }
+}
+
+// A copy between devices has placeholders on both of them.
+void NodeOperations::FindDevices() {
+  const CompiledGraph& graph = slot_.graph();
+  Table<DeviceId, bool> used(graph.devices().size());
+  for (const GraphNodeEntry& entry : program_.replay.entries) {
+    const graph::PlanNode& node = graph.plan().nodes[entry.node];
+    used[node.device] = true;
+    if (node.kind == graph::PlanKind::kPeerCopy) used[graph.plan().instances[node.src].device] = true;
+  }
+  on_device_.resize(used.size());
+  for (const DeviceId d : used.ids()) {
+    if (used[d]) devices_.push_back(d);
+  }
+}
+
+DeviceId NodeOperations::DeviceOf(EntryId entry) const {
+  return slot_.graph().plan().nodes[EntryAt(entry).node].device;
+}
+
+// Of a copy between devices.
+DeviceId NodeOperations::SourceOf(EntryId entry) const {
+  const graph::Plan& plan = slot_.graph().plan();
+  return plan.instances[plan.nodes[EntryAt(entry).node].src].device;
+}
+
+std::byte* NodeOperations::ParamsOn(DeviceId device) const { return on_device_[device].scratch + 2 * kScratchBytes; }
 
 absl::Status NodeOperations::Make(Use use) {
   if (piece_of_.empty()) return absl::OkStatus();
   PENSTOCK_RETURN_IF_ERROR(regions_.Make(use == Use::kTimedRuns));
   FindPieces(use);
-  const size_t tables = (piece_ops_.size() + 1) * sizeof(driver::CopyPiece);
+  const size_t tables = (piece_ops_.size() + devices_.size()) * sizeof(driver::CopyPiece);
   const size_t params = std::max<size_t>(program_.params.bytes, 1);
   PENSTOCK_ASSIGN_OR_RETURN(pinned_,
                             slot_.options().pinned.Allocate(kScratchBytes + tables, slot_.options().pinned_node));
-  PENSTOCK_ASSIGN_OR_RETURN(scratch_, device_.driver->AllocateDevice(device_.local, 2 * kScratchBytes + params));
+  for (const DeviceId d : devices_) {
+    const driver::DeviceRef& device = slot_.graph().device(d);
+    PENSTOCK_ASSIGN_OR_RETURN(void* const scratch,
+                              device.driver->AllocateDevice(device.local, 2 * kScratchBytes + params));
+    on_device_[d].scratch = static_cast<std::byte*>(scratch);
+  }
   pieces_ = reinterpret_cast<driver::CopyPiece*>(static_cast<std::byte*>(pinned_.data()) + kScratchBytes);
   for (const PieceId p : piece_ops_.ids()) {
     pieces_[p] = {};
@@ -77,6 +113,7 @@ void NodeOperations::FindPieces(Use use) {
     const driver::CopyOp& op = tables_.copies[entry.index];
     const bool rows = program_.dynamic ? copy.may_have_rows : !driver::ShapeOf(&op).line;
     const bool refused = !driver::IsEmpty(op) && !driver::CheckNode(&op).ok();
+    if (op.kind == driver::CopyKind::kPeer) continue;  // see CanBeSet
     if (!(entry.varies && rows) && !refused && !(IsSmall(op) && use != Use::kExport)) continue;
     piece_of_[e] = piece_ops_.next();
     set_pieces_.emplace_back();
@@ -86,17 +123,19 @@ void NodeOperations::FindPieces(Use use) {
 
 // A node that fails its run must not keep later ones from their parameters, so the copy belongs to no node.
 void NodeOperations::MakeRefs() {
-  std::byte* const params = static_cast<std::byte*>(scratch_) + 2 * kScratchBytes;
-  driver::CopyPiece& piece = pieces_[piece_ops_.size()];
   const bool refs = !program_.params.refs.empty();
   const size_t bytes = refs ? tables_.param_bytes.size() : 1;
-  piece = {.dst = params,
-           .src = refs ? static_cast<const void*>(tables_.param_bytes.data()) : pinned_.data(),
-           .width = bytes};
-  refresh_ = {.pieces = &piece, .count = 1, .size = {bytes, bytes}};
+  const void* const from = refs ? static_cast<const void*>(tables_.param_bytes.data()) : pinned_.data();
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    driver::CopyPiece& piece = pieces_[piece_ops_.size() + i];
+    piece = {.dst = ParamsOn(devices_[i]), .src = from, .width = bytes};
+    on_device_[devices_[i]].refresh = {.pieces = &piece, .count = 1, .size = {bytes, bytes}};
+  }
   ref_argv_ = tables_.argv;
   for (const RefPatch& ref : program_.params.refs) {
-    const void* const at = params + program_.params.at[ref.param];
+    const DeviceId device = slot_.graph().plan().nodes[program_.calls[ref.call].node].device;
+    if (device < 0 || on_device_[device].scratch == nullptr) continue;  // a call in no graph
+    const void* const at = ParamsOn(device) + program_.params.at[ref.param];
     std::memcpy(tables_.args.data() + ref.at, &at, sizeof(at));
     ref_argv_[ref.argv] = tables_.args.data() + ref.at;
   }
@@ -108,11 +147,12 @@ bool NodeOperations::IsEngineCopy(EntryId entry) const {
   return EntryAt(entry).op == Op::kCopy && piece_of_[entry] < 0;
 }
 
-driver::CopyOp NodeOperations::PlaceholderOf(const driver::CopyOp& copy) const {
+driver::CopyOp NodeOperations::PlaceholderOf(EntryId e, const driver::CopyOp& copy) const {
   driver::CopyOp op = copy;
-  std::byte* const device = static_cast<std::byte*>(scratch_);
-  op.dst = op.kind == driver::CopyKind::kDeviceToHost ? pinned_.data() : device;
-  op.src = op.kind == driver::CopyKind::kHostToDevice ? pinned_.data() : device + kScratchBytes;
+  const DeviceId at = DeviceOf(e);
+  const DeviceId from = op.kind == driver::CopyKind::kPeer ? SourceOf(e) : at;
+  op.dst = op.kind == driver::CopyKind::kDeviceToHost ? pinned_.data() : on_device_[at].scratch;
+  op.src = op.kind == driver::CopyKind::kHostToDevice ? pinned_.data() : on_device_[from].scratch + kScratchBytes;
   op.width = op.height = op.depth = 1;
   return op;
 }
@@ -157,6 +197,13 @@ bool NodeOperations::IsSet(EntryId e) const {
   const std::vector<GraphNodeEntry>& nodes = program_.replay.regions[entry.index].nodes;
   return std::all_of(nodes.begin(), nodes.end(),
                      [this](const GraphNodeEntry& node) { return IsNodeSet(node, PieceId()); });
+}
+
+// Of copies between devices, which are no batches, CUDA takes new addresses for lines only.
+bool NodeOperations::CanBeSet(EntryId e) const {
+  const GraphNodeEntry& entry = EntryAt(e);
+  if (entry.op != Op::kCopy || tables_.copies[entry.index].kind != driver::CopyKind::kPeer) return true;
+  return driver::ShapeOf(&tables_.copies[entry.index]).line && driver::ShapeOf(&set_copies_[entry.index]).line;
 }
 
 void NodeOperations::Keep(EntryId e) {

@@ -59,8 +59,13 @@ class NodeOperations {
   // Copies what regions read to the device, before a graph is launched on the stream.
   absl::Status RefreshRegions(driver::Stream stream) { return regions_.Refresh(stream); }
   const RegionOperations& regions() const { return regions_; }
-  // Copies the slot's parameters to where kernels read them by reference.
-  const driver::BatchOp& refresh() const { return refresh_; }
+  // Whether SetNode accepts the entry's next operation in place of the one that it was last set to.
+  bool CanBeSet(EntryId entry) const;
+
+  // Those that have nodes of the graphs.
+  const std::vector<DeviceId>& devices() const { return devices_; }
+  // Copies the slot's parameters to where kernels of the device read them by reference.
+  const driver::BatchOp& refresh(DeviceId device) const { return on_device_[device].refresh; }
 
  private:
   using PieceId = Id<struct PieceTag>;  // in `piece_ops_`
@@ -72,25 +77,34 @@ class NodeOperations {
   };
   static SetKernel KernelOf(const driver::KernelOp& op) { return {op.grid, op.rows, op.callable}; }
 
+  // What the graphs have on a device.
+  struct OnDevice {
+    std::byte* scratch = nullptr;  // what placeholders name, then the parameters; null: no node is there
+    driver::BatchOp refresh{};  // a batch of one piece
+  };
+
+  void FindDevices();
   void FindPieces(Use use);
   void MakeRefs();
+  std::byte* ParamsOn(DeviceId device) const;
   const driver::KernelOp* Indirect(CallId call);
   bool IsNodeSet(const GraphNodeEntry& node, PieceId piece) const;
   void KeepNode(const GraphNodeEntry& node, PieceId piece);
-  driver::CopyOp PlaceholderOf(const driver::CopyOp& copy) const;
+  driver::CopyOp PlaceholderOf(EntryId entry, const driver::CopyOp& copy) const;
+  DeviceId DeviceOf(EntryId entry) const;
+  DeviceId SourceOf(EntryId entry) const;
   const GraphNodeEntry& EntryAt(EntryId entry) const { return program_.replay.entries[entry]; }
 
   Slot& slot_;
   SlotTables& tables_;
   const Program& program_;
-  const driver::DeviceRef& device_;
   const Hostcalls* const hostcalls_;
-  memory::PinnedBlock pinned_;  // what placeholders name, then the tables of `piece_ops_` and `refresh_`
-  void* scratch_ = nullptr;  // the device memory that placeholders name, then the parameters
+  memory::PinnedBlock pinned_;  // what placeholders name, then the tables of `piece_ops_` and of each refresh
+  std::vector<DeviceId> devices_;
+  Table<DeviceId, OnDevice> on_device_;
   Table<EntryId, PieceId> piece_of_;  // of entries that copy by a batch; none: it does not
   driver::CopyPiece* pieces_ = nullptr;
   Table<PieceId, driver::BatchOp> piece_ops_;
-  driver::BatchOp refresh_;  // a batch of one piece
   std::vector<void*> ref_argv_;  // like SlotTables::argv, for calls by reference
   driver::KernelOp indirect_;  // the operation that Of returned
   RegionOperations regions_;
@@ -107,6 +121,7 @@ template <class Add>
 auto NodeOperations::WithPlaceholder(EntryId e, bool disabled, Add add) {
   const GraphNodeEntry& entry = EntryAt(e);
   const int32_t i = entry.index;
+  std::byte* const scratch = on_device_[DeviceOf(e)].scratch;
   switch (entry.op) {
     case ExecCommand::Op::kKernel: {
       driver::KernelOp op = tables_.kernels[i];
@@ -120,12 +135,12 @@ auto NodeOperations::WithPlaceholder(EntryId e, bool disabled, Add add) {
     }
     case ExecCommand::Op::kFill: {
       driver::FillOp op = tables_.fills[i];
-      op.dst = scratch_;
+      op.dst = scratch;
       op.count = op.height = op.depth = 1;
       return add(&op);
     }
     case ExecCommand::Op::kRegion: {
-      const driver::FillOp byte{.dst = scratch_, .count = 1};
+      const driver::FillOp byte{.dst = scratch, .count = 1};
       return add(&regions_.Placeholder(i, byte));
     }
     default: break;
@@ -133,7 +148,7 @@ auto NodeOperations::WithPlaceholder(EntryId e, bool disabled, Add add) {
   if (const PieceId piece = piece_of_[e]; piece >= 0) {
     return add(&piece_ops_[piece]);
   }
-  driver::CopyOp op = PlaceholderOf(tables_.copies[i]);
+  driver::CopyOp op = PlaceholderOf(e, tables_.copies[i]);
   return add(&op);
 }
 

@@ -1,10 +1,11 @@
 // NodeTimestamps: when the nodes of one slot's graphs began and ended, if the executable has a trace.
 //
-// A timestamp node (src/driver/timestamp.h) follows each node and marks its end; whatever follows the node follows the
-// timestamp instead. A node with exactly one predecessor in its graph begins at the end of that one; any other node has
-// a timestamp before it, too. A chain thus costs one timestamp for each node. Nothing follows the last timestamps: a
-// graph ends when all its nodes have. Timestamps have the highest priority: of another run's kernel that fills the
-// device, one block has to end before a timestamp is taken, not all.
+// A timestamp node (src/driver/timestamp.h) follows each node, on the same device, and marks its end; whatever follows
+// the node follows the timestamp instead. A node with exactly one predecessor in its graph, if that is on its device,
+// begins at the end of that one; any other node has a timestamp before it, too: devices have clocks of their own. A
+// chain thus costs one timestamp for each node. Nothing follows the last timestamps: a graph ends when all its nodes
+// have. Timestamps have the highest priority: of another run's kernel that fills the device, one block has to end
+// before a timestamp is taken, not all.
 //
 // Ownership: owns the memory of the timestamps, which is pinned, and the operations that write it; graphs borrow these.
 //            Belongs to the slot's SlotGraphs.
@@ -23,7 +24,7 @@
 #include "src/driver/driver.h"
 #include "src/memory/pinned_pool.h"
 #include "src/runtime/graph_exec/timestamp_op.h"
-#include "src/runtime/program/program.h"
+#include "src/runtime/program/compiled_graph.h"
 
 namespace penstock::runtime {
 
@@ -32,10 +33,8 @@ class RegionOperations;
 class NodeTimestamps {
  public:
   struct Options {
-    const GraphProgram* replay;
+    const CompiledGraph* compiled;
     const RegionOperations* regions;
-    driver::Driver* driver;
-    int device;  // index in the driver
     memory::PinnedPool* pinned;
     int pinned_node;
     driver::RunFault* fault;
@@ -46,10 +45,11 @@ class NodeTimestamps {
 
   // Called before the node of an entry is added to a graph after the nodes `after`: adds the timestamp of its beginning
   // and puts it into `after` in place of the others. Returns false if the node needs none.
-  absl::StatusOr<bool> AddBegin(int32_t entry, driver::Graph to, std::vector<int32_t>& after) const;
+  // `device`: of the node, an index in the driver.
+  absl::StatusOr<bool> AddBegin(int32_t entry, driver::Graph to, std::vector<int32_t>& after, int device) const;
   // Called after the nodes of the entry have been added, with those that are last. Returns the number of the node that
   // others come after instead.
-  absl::StatusOr<int32_t> AddEnd(int32_t entry, driver::Graph to, std::span<const int32_t> ends) const;
+  absl::StatusOr<int32_t> AddEnd(int32_t entry, driver::Graph to, std::span<const int32_t> ends, int device) const;
 
   // In nanoseconds on the device's clock; 0 if not written since Forget.
   struct Times {
@@ -61,8 +61,9 @@ class NodeTimestamps {
   const RegionOperations& regions() const { return regions_; }
 
  private:
-  NodeTimestamps(const Options& options, const driver::LibraryCode& code, const std::vector<int32_t>& nodes,
-                 std::vector<size_t> begin, memory::PinnedBlock places);
+  NodeTimestamps(const Options& options, std::vector<size_t> begin, memory::PinnedBlock places);
+  absl::Status Make(const Options& options, const std::vector<NodeId>& nodes);
+  absl::StatusOr<int32_t> Add(size_t timestamp, driver::Graph to, std::span<const int32_t> after, int device) const;
   static size_t EndOf(int32_t entry) { return static_cast<size_t>(entry); }
 
   driver::Driver& driver_;

@@ -47,11 +47,6 @@ NodeNumbers EndsOf(const GraphProgram& replay, const Table<EntryId, NodeNumbers>
   return ends;
 }
 
-// Whether the node has code that reads parameters by reference.
-bool MayReadParams(const Slot& slot, const GraphNodeEntry& entry) {
-  return entry.op == Op::kKernel && slot.graph().program().calls[entry.index].indirect_range != nullptr;
-}
-
 absl::Status CheckKnown(const Slot& slot, NodeId node) {
   for (const graph::Use& use : slot.graph().plan().nodes[node].uses) {
     if (slot.tables.pointers[use.instance] != nullptr) continue;
@@ -85,6 +80,7 @@ SlotGraphs::SlotGraphs(Slot& slot, const Parts& parts)
       device_(slot.graph().local_device_of_lane(replay_.lane)),
       operations_(slot, parts.hostcalls),
       captured_(slot, parts.launch),
+      heads_(slot, operations_),
       constructs_(parts.constructs),
       nodes_(replay_.entries.size()),
       last_(nodes_.size()),
@@ -113,10 +109,10 @@ absl::StatusOr<NodeNumbers> SlotGraphs::AddTo(driver::Graph to, std::span<const 
   for (int32_t i = 0; i < part_->iterations(); ++i) {
     const Table<EntryId, Node> before = nodes_;
     PENSTOCK_RETURN_IF_ERROR(AddEntries(
-        slot_.graph(), GraphId(0), /*head=*/-1, last_, [](int32_t) { return false; },
-        [&](int32_t e, std::vector<int32_t>& from, int priority) {
+        slot_.graph(), GraphId(0), last_, [](int32_t) { return -1; },
+        [&](int32_t e, std::vector<int32_t>& from, driver::NodePlace place) {
           if (from.empty()) from.assign(ends.begin(), ends.end());
-          return AddEntry(e, to, from, priority, Values::kUnknown);
+          return AddEntry(e, to, from, place, Values::kUnknown);
         }));
     ends = EndsOf(replay_, last_);
     PENSTOCK_RETURN_IF_ERROR(part_->Added(to, i, nodes_[EntryId(0)].number, after.empty() ? -1 : after[0]));
@@ -139,10 +135,8 @@ absl::Status SlotGraphs::Make(Upload upload) {
   PENSTOCK_RETURN_IF_ERROR(operations_.Make(timed ? Use::kTimedRuns : Use::kRuns));
   if (part_ != nullptr) return absl::OkStatus();
   if (timed && !nodes_.empty()) {
-    PENSTOCK_ASSIGN_OR_RETURN(timestamps_, NodeTimestamps::Create({.replay = &replay_,
+    PENSTOCK_ASSIGN_OR_RETURN(timestamps_, NodeTimestamps::Create({.compiled = &slot_.graph(),
                                                                    .regions = &operations_.regions(),
-                                                                   .driver = &driver_,
-                                                                   .device = device_,
                                                                    .pinned = &slot_.options().pinned,
                                                                    .pinned_node = slot_.options().pinned_node,
                                                                    .fault = &slot_.fault}));
@@ -237,18 +231,21 @@ absl::Status SlotGraphs::MakeGraph(GraphId graph, Values values) {
 }
 
 absl::Status SlotGraphs::AddNodes(GraphId graph, driver::Graph to, Values values) {
-  PENSTOCK_RETURN_IF_ERROR(AddHead(graph, to));
+  PENSTOCK_ASSIGN_OR_RETURN(const int heads, heads_.Add(graph, to));
+  counts_.nodes_made += heads;
   return AddEntries(
-      slot_.graph(), graph, made_[graph].head, last_, [&](int32_t e) { return WantsHead(graph, e); },
-      [&](int32_t e, std::vector<int32_t>& after, int priority) { return AddEntry(e, to, after, priority, values); });
+      slot_.graph(), graph, last_, [&](int32_t e) { return heads_.Of(graph, e); },
+      [&](int32_t e, std::vector<int32_t>& after, driver::NodePlace place) {
+        return AddEntry(e, to, after, place, values);
+      });
 }
 
 // Adds the node of an entry, and the timestamps around it.
-absl::StatusOr<NodeNumbers> SlotGraphs::AddEntry(EntryId e, driver::Graph to, std::vector<int32_t>& after, int priority,
-                                                 Values values) {
+absl::StatusOr<NodeNumbers> SlotGraphs::AddEntry(EntryId e, driver::Graph to, std::vector<int32_t>& after,
+                                                 driver::NodePlace place, Values values) {
   Node& node = nodes_[e];
   if (timestamps_ != nullptr) {
-    PENSTOCK_ASSIGN_OR_RETURN(const bool added, timestamps_->AddBegin(e, to, after));
+    PENSTOCK_ASSIGN_OR_RETURN(const bool added, timestamps_->AddBegin(e, to, after, place.device));
     counts_.nodes_made += added ? 1 : 0;
   }
   NodeNumbers ends;
@@ -259,7 +256,7 @@ absl::StatusOr<NodeNumbers> SlotGraphs::AddEntry(EntryId e, driver::Graph to, st
     counts_.regions += construct.RegionNodes() > 0 ? 1 : 0;
     counts_.region_nodes += construct.RegionNodes();
   } else {
-    PENSTOCK_ASSIGN_OR_RETURN(node.number, AddNode(e, to, after, priority, values));
+    PENSTOCK_ASSIGN_OR_RETURN(node.number, AddNode(e, to, after, place, values));
     ends.assign(1, node.number);
   }
   ++counts_.nodes_made;
@@ -270,51 +267,23 @@ absl::StatusOr<NodeNumbers> SlotGraphs::AddEntry(EntryId e, driver::Graph to, st
   node.enabled = true;
   if (timestamps_ == nullptr) return ends;
   ++counts_.nodes_made;
-  PENSTOCK_ASSIGN_OR_RETURN(const int32_t end, timestamps_->AddEnd(e, to, ends));
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t end, timestamps_->AddEnd(e, to, ends, place.device));
   return NodeNumbers{end};
 }
 
 absl::StatusOr<int32_t> SlotGraphs::AddNode(EntryId e, driver::Graph to, const std::vector<int32_t>& after,
-                                            int priority, Values values) {
+                                            driver::NodePlace place, Values values) {
   const GraphNodeEntry& entry = replay_.entries[e];
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));
   Node& node = nodes_[e];
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.indirect(e)));
   node.known = (values == Values::kKnown || !entry.varies) && !wanted.disabled;
   if (!node.known) {
-    return operations_.WithPlaceholder(
-        e, wanted.disabled, [&](const driver::NodeOp& op) { return driver_.AddNode(to, after, op, priority); });
+    return operations_.WithPlaceholder(e, wanted.disabled,
+                                       [&](const driver::NodeOp& op) { return driver_.AddNode(to, after, op, place); });
   }
   operations_.Keep(e);
-  return driver_.AddNode(to, after, wanted.op, priority);
-}
-
-// Nodes that begin their graph and nodes that may read the head's parameters come after the head, but no copies by the
-// copy engines: those would begin 8 us later after a kernel, even after one that is switched off.
-bool SlotGraphs::WantsHead(GraphId graph, EntryId e) const {
-  const GraphNodeEntry& entry = replay_.entries[e];
-  if (operations_.IsEngineCopy(e)) return false;
-  return replay_.preds[e].empty() || (graph == refreshed_by_ && MayReadParams(slot_, entry));
-}
-
-// The first graph with nodes that may read parameters by reference copies them; no later graph runs before it.
-absl::Status SlotGraphs::AddHead(GraphId graph, driver::Graph to) {
-  int roots = 0, priority = 0;
-  bool refs = false;
-  for (EntryId e = replay_.begin[graph]; e < replay_.begin[graph + 1]; ++e) {
-    const GraphNodeEntry& entry = replay_.entries[e];
-    roots += replay_.preds[e].empty() && WantsHead(graph, e) ? 1 : 0;
-    refs = refs || MayReadParams(slot_, entry);
-    priority = std::min(priority, slot_.graph().plan().nodes[entry.node].priority);
-  }
-  const bool refreshes = refs && (refreshed_by_ < 0 || refreshed_by_ == graph);
-  if (roots < 2 && !refreshes) return absl::OkStatus();
-  if (refreshes) refreshed_by_ = graph;
-  Made& made = made_[graph];
-  PENSTOCK_ASSIGN_OR_RETURN(made.head, driver_.AddNode(to, {}, &operations_.refresh(), priority));
-  made.head_enabled = true;
-  ++counts_.nodes_made;
-  return absl::OkStatus();
+  return driver_.AddNode(to, after, wanted.op, place);
 }
 
 absl::Status SlotGraphs::SwitchOff(GraphId graph, Values values) {
@@ -323,7 +292,7 @@ absl::Status SlotGraphs::SwitchOff(GraphId graph, Values values) {
     const absl::Status off = Enable(nodes_[e], false);
     if (!off.ok()) return slot_.graph().Describe(replay_.entries[e].node, off);
   }
-  return EnableHead(graph, graph == refreshed_by_ && indirection_.stale());
+  return EnableHeads(graph);
 }
 
 // An upload must end before its graph can be destroyed, so it is waited for even after a failure.
@@ -389,7 +358,7 @@ absl::Status SlotGraphs::Update() {
   for (const EntryId e : differing_) nodes_[e].marked = false;
   differing_.clear();
   all_differ_ = false;
-  return refreshed_by_ < 0 ? absl::OkStatus() : EnableHead(refreshed_by_, indirection_.stale());
+  return heads_.refreshing() < 0 ? absl::OkStatus() : EnableHeads(heads_.refreshing());
 }
 
 absl::Status SlotGraphs::InstantiateStale() {
@@ -454,6 +423,10 @@ absl::Status SlotGraphs::UpdateEntry(EntryId e) {
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.indirect(e)));
   if (!wanted.disabled && !(node.known && operations_.IsSet(e))) {
     node.known = false;
+    if (!operations_.CanBeSet(e)) {
+      RequireInstantiation(e, "a copy of rows between devices has changed");
+      return absl::OkStatus();
+    }
     const int32_t times = part_ == nullptr ? 1 : part_->iterations();
     for (int32_t i = 0; i < times; ++i) {
       ++counts_.sets;
@@ -466,13 +439,10 @@ absl::Status SlotGraphs::UpdateEntry(EntryId e) {
   return node.enabled == wanted.disabled ? Enable(node, !wanted.disabled) : absl::OkStatus();
 }
 
-absl::Status SlotGraphs::EnableHead(GraphId graph, bool enabled) {
-  Made& made = made_[graph];
-  if (made.head < 0 || made.head_enabled == enabled) return absl::OkStatus();
-  ++counts_.switches;
-  const absl::Status status = driver_.EnableNode(made.exec, made.head, enabled);
-  if (!status.ok()) return base::Prefixed("switching the copy of parameters, the first node of a graph", status);
-  made.head_enabled = enabled;
+absl::Status SlotGraphs::EnableHeads(GraphId graph) {
+  const bool enabled = graph == heads_.refreshing() && indirection_.stale();
+  PENSTOCK_ASSIGN_OR_RETURN(const int switched, heads_.Enable(graph, made_[graph].exec, enabled));
+  counts_.switches += switched;
   return absl::OkStatus();
 }
 
@@ -492,7 +462,7 @@ absl::Status SlotGraphs::Launch(GraphId graph, driver::Stream stream) {
   ++counts_.launches;
   PENSTOCK_RETURN_IF_ERROR(Refresh(stream));
   PENSTOCK_RETURN_IF_ERROR(driver_.LaunchGraph(made_[graph].exec, stream));
-  if (graph == refreshed_by_ && indirection_.stale()) {
+  if (graph == heads_.refreshing() && indirection_.stale()) {
     ++counts_.refreshes;
     indirection_.Copied();
   }

@@ -5,9 +5,13 @@
 // sets it or switches it off. A node that never has anything to do is switched off from the start.
 //
 // If many nodes have new parameters in launch after launch, they read these from device memory instead, and the graph
-// is made again once for that (parameter_indirection.h). The copy that fills that memory is the graph's first node, its
-// head. A head that copies nothing is switched off but still pays: a graph that begins with one kernel is launched
-// faster than one that begins with many (bench/replay). Copies by the copy engines do not wait for the head.
+// is made again once for that (parameter_indirection.h). The copy that fills that memory is the first node of a graph
+// on each device, its head. A head that copies nothing is switched off but still pays: a graph that begins with one
+// kernel is launched faster than one that begins with many (bench/replay). Copies by the copy engines do not wait for
+// the head.
+//
+// A graph may have nodes on several devices. It belongs to the one of its lane, on which it is launched. A copy between
+// devices that can be given new addresses neither as a line nor as a batch has the graph instantiated again.
 //
 // A region (region_operations.h) is one node. All of its arguments belong to it: if one differs, the region does.
 //
@@ -36,6 +40,7 @@
 #include "src/runtime/calls/launch_objects.h"
 #include "src/runtime/graph_exec/captured_calls.h"
 #include "src/runtime/graph_exec/graph_construct.h"
+#include "src/runtime/graph_exec/graph_heads.h"
 #include "src/runtime/graph_exec/node_operations.h"
 #include "src/runtime/graph_exec/node_timestamps.h"
 #include "src/runtime/graph_exec/owner_count.h"
@@ -89,7 +94,7 @@ class SlotGraphs {
   // false if one is being called elsewhere; another try continues there. A failure names the node.
   absl::StatusOr<bool> Capture();
   // Called once for each run, before its first graph: updates the graphs to the slot's operations; does nothing if
-  // nothing may differ. A failure names the node of the plan. The device is current, as for Launch.
+  // nothing may differ. A failure names the node of the plan. The lane's device is current, as for Launch.
   absl::Status Update();
   absl::Status Launch(GraphId graph, driver::Stream stream);
   // What Launch does before it launches: copies to the device what regions read, those of its constructs included.
@@ -120,8 +125,6 @@ class SlotGraphs {
   struct Made {
     driver::GraphExec exec;
     bool stale = true;  // it must be instantiated, for the first time or since a child has a new structure
-    int32_t head = -1;  // the node that it begins with; -1: none
-    bool head_enabled = true;
   };
   // Whether the values that launches decide are known when a graph is made. Otherwise the first launch sets what
   // depends on them, before the graph runs.
@@ -136,12 +139,10 @@ class SlotGraphs {
   absl::Status InstantiateStale();
   absl::Status MakeGraph(GraphId graph, Values values);
   absl::Status AddNodes(GraphId graph, driver::Graph to, Values values);
-  absl::Status AddHead(GraphId graph, driver::Graph to);
-  bool WantsHead(GraphId graph, EntryId entry) const;
-  absl::StatusOr<NodeNumbers> AddEntry(EntryId entry, driver::Graph to, std::vector<int32_t>& after, int priority,
-                                       Values values);
-  absl::StatusOr<int32_t> AddNode(EntryId entry, driver::Graph to, const std::vector<int32_t>& after, int priority,
-                                  Values values);
+  absl::StatusOr<NodeNumbers> AddEntry(EntryId entry, driver::Graph to, std::vector<int32_t>& after,
+                                       driver::NodePlace place, Values values);
+  absl::StatusOr<int32_t> AddNode(EntryId entry, driver::Graph to, const std::vector<int32_t>& after,
+                                  driver::NodePlace place, Values values);
   absl::Status SwitchOff(GraphId graph, Values values);
   absl::Status UploadAll();
   void Mark(EntryId entry);
@@ -152,14 +153,15 @@ class SlotGraphs {
   absl::Status UpdateEntries(const std::vector<EntryId>& entries);
   absl::Status UpdateEntry(EntryId entry);
   absl::Status Enable(Node& node, bool enabled);
-  absl::Status EnableHead(GraphId graph, bool enabled);
+  absl::Status EnableHeads(GraphId graph);
 
   Slot& slot_;
   const GraphProgram& replay_;
   driver::Driver& driver_;
-  const int device_;  // index in the driver
+  const int device_;  // of the lane, an index in the driver
   NodeOperations operations_;
   CapturedCalls captured_;
+  GraphHeads heads_;
   const GraphConstructs& constructs_;
   std::unique_ptr<SwitchedPart> part_;  // null: it is none
   std::unique_ptr<NodeTimestamps> timestamps_;
@@ -170,7 +172,6 @@ class SlotGraphs {
   bool all_differ_ = true;
   bool any_stale_ = true;  // some graph may have to be instantiated
   ParameterIndirection indirection_;
-  GraphId refreshed_by_{};  // the graph whose head copies the parameters to the device
 
   Counts counts_;
   mutable base::Mutex mu_;

@@ -115,20 +115,20 @@ absl::Status WholeGraph::AddHostStep(HostStepId last) {
 
 absl::Status WholeGraph::AddGraph(GraphId graph, driver::Graph to) {
   return AddEntries(
-      slot_.graph(), graph, /*head=*/-1, entry_last_, [](int32_t) { return false; },
-      [&](int32_t e, std::vector<int32_t>& after, int priority) -> absl::StatusOr<NodeNumbers> {
-        PENSTOCK_ASSIGN_OR_RETURN(const int32_t number, AddNode(e, to, after, priority));
+      slot_.graph(), graph, entry_last_, [](int32_t) { return -1; },
+      [&](int32_t e, std::vector<int32_t>& after, driver::NodePlace place) -> absl::StatusOr<NodeNumbers> {
+        PENSTOCK_ASSIGN_OR_RETURN(const int32_t number, AddNode(e, to, after, place));
         return NodeNumbers{number};
       });
 }
 
 absl::StatusOr<int32_t> WholeGraph::AddNode(EntryId e, driver::Graph to, const std::vector<int32_t>& after,
-                                            int priority) {
+                                            driver::NodePlace place) {
   const GraphNodeEntry& entry = replay_.entries[e];
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));
   if (entry.op == Op::kHostcall) return AddHost({.node = entry.node, .hostcall = entry.index}, to, after);
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, /*indirect=*/false));
-  return wanted.disabled ? AddNothing(to, after) : driver_.AddNode(to, after, wanted.op, priority);
+  return wanted.disabled ? AddNothing(to, after) : driver_.AddNode(to, after, wanted.op, place);
 }
 
 absl::StatusOr<int32_t> WholeGraph::AddNothing(driver::Graph to, const std::vector<int32_t>& after) {

@@ -45,7 +45,8 @@ class WholeGraph {
   absl::Status AddPart(GraphId graph);
   absl::Status AddHostStep(HostStepId step);
   absl::Status AddGraph(GraphId graph, driver::Graph to);
-  absl::StatusOr<int32_t> AddNode(EntryId entry, driver::Graph to, const std::vector<int32_t>& after, int priority);
+  absl::StatusOr<int32_t> AddNode(EntryId entry, driver::Graph to, const std::vector<int32_t>& after,
+                                  driver::NodePlace place);
   absl::StatusOr<int32_t> AddNothing(driver::Graph to, const std::vector<int32_t>& after);
   absl::StatusOr<int32_t> AddHost(const ExportedNode& node, driver::Graph to, std::span<const int32_t> after);
   static void CallHostNode(void* context);
@@ -53,7 +54,7 @@ class WholeGraph {
   Slot& slot_;
   const GraphProgram& replay_;
   driver::Driver& driver_;
-  const int device_;  // index in the driver
+  const int device_;  // of the graph's streams, an index in the driver
   NodeOperations operations_;
   CapturedCalls captured_;
   std::vector<std::unique_ptr<HostNode>> host_nodes_;

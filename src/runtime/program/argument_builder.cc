@@ -82,7 +82,7 @@ void ArgumentBuilder::AddArg(CallEntry& call, const PlanNode& node, const NodeDe
   SlotPatches& patches = program_.patches;
   if (call.indirect_range != nullptr && arg.ref != 0) {
     program_.params.refs.push_back(
-        {static_cast<uint32_t>(arg.index), call.block + arg.ref, SizeOf(program_.args.argv)});
+        {static_cast<uint32_t>(arg.index), call.block + arg.ref, SizeOf(program_.args.argv), id});
   }
   program_.args.argv.push_back(at);
   switch (arg.form) {

@@ -86,9 +86,11 @@ struct PointerPatch {
   BoxId box;
   uint32_t at;
 };
-// A parameter that may be read by reference: the position of its address in the argument bytes, and its entry in argv.
+// A parameter that may be read by reference: the position of its address in the argument bytes of `call`, and its entry
+// in argv.
 struct RefPatch {
   uint32_t param, at, argv;
+  CallId call;
 };
 struct ShapePatch {  // the dimensions of a View
   BoxId box;

@@ -73,6 +73,7 @@ RunSlot::~RunSlot() {
 void RunSlot::Use(Mode mode) {
   const Program& program = graph().program();
   schedule = mode == Mode::kGraph ? &program.graphs : &program.stream;
+  UseEventsOf(mode);
 }
 
 void RunSlot::DropGraphs() {

@@ -106,9 +106,9 @@ void Slot::MakeTicket() {
   ticket.core = options_.owner;
   ticket.fault = &fault;
   state_events_.resize(ticket.places.size());
+  SetStateEvents();
   for (size_t i = 0; i < ticket.places.size(); ++i) {
     const graph::StateUse& use = graph().plan().states[i];
-    for (const EventId e : use.done_events) state_events_[i].push_back(queues.events[e]);
     StatePlace& place = ticket.places[i];
     place.ticket = &ticket;
     const BufferDecl& decl = graph().model().buffers[use.buffer];
@@ -116,6 +116,17 @@ void Slot::MakeTicket() {
     place.writes = use.written;
     place.done = &state_events_[i];
   }
+}
+
+void Slot::SetStateEvents() {
+  for (size_t i = 0; i < state_events_.size(); ++i) {
+    state_events_[i].clear();
+    for (const EventId e : graph().plan().states[i].done_events) state_events_[i].push_back(queues.events[e]);
+  }
+}
+
+void Slot::UseEventsOf(Mode mode) {
+  if (queues.Use(mode)) SetStateEvents();
 }
 
 // Parameters that a device copies are in pinned memory.

@@ -54,6 +54,8 @@ class Slot : public driver::UseSource {
   virtual ~Slot();
 
   absl::Status Make();
+  // The schedule of which mode is submitted next; see SlotQueues::Use.
+  void UseEventsOf(Mode mode);
 
   const CompiledGraph& graph() const { return options_.graph; }
   const Options& options() const { return options_; }
@@ -74,6 +76,7 @@ class Slot : public driver::UseSource {
   void AnnotateStreams() const;
   absl::Status MakePointers();
   void MakeTicket();
+  void SetStateEvents();
   absl::Status MakeParams();
   void MakeFills();
   void MakeKernels();

@@ -12,8 +12,10 @@ SlotQueues::~SlotQueues() {
   for (const driver::Event event : stream_events) {
     if (event) graph.driver().DestroyEvent(event);
   }
-  for (const EventId e : events.ids()) {
-    if (events[e]) driver_of(plan.events[e].device)->DestroyEvent(events[e]);
+  for (const auto* of_schedule : {&events, &others_}) {
+    for (const driver::Event event : *of_schedule) {
+      if (event) graph.driver().DestroyEvent(event);
+    }
   }
   for (const auto* of_lanes : {&sync_events, &marks}) {
     for (const LaneId l : of_lanes->ids()) {
@@ -42,14 +44,36 @@ absl::Status SlotQueues::Make(const SlotDevices& devices, SyncEvents sync) {
       }
     }
   }
+  PENSTOCK_RETURN_IF_ERROR(MakeEvents());
+  return graph.trace() == nullptr ? absl::OkStatus() : MakeTiming();
+}
+
+absl::Status SlotQueues::MakeEvents() {
+  const graph::Plan& plan = graph.plan();
+  const Program& program = graph.program();
+  const bool graphs = !program.graphs.commands.empty();
+  events.resize(plan.events.size());
+  others_.resize(plan.events.size());
   for (const EventId e : plan.events.ids()) {
-    const driver::DeviceRef& d = graph.device(plan.events[e].device);
-    events.emplace_back();
     if (!program.used_events[e]) continue;
-    PENSTOCK_ASSIGN_OR_RETURN(events[e], d.driver->CreateEvent(d.local, false));
+    const int local = graph.device(plan.events[e].device).local;
+    PENSTOCK_ASSIGN_OR_RETURN(events[e], graph.driver().CreateEvent(local, false));
+    const int of_graphs = graphs ? graph.local_device_of_lane(program.replay.lane) : local;
+    if (of_graphs == local) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(others_[e], graph.driver().CreateEvent(of_graphs, false));
   }
   for (const EventId e : plan.done_events) done.push_back(events[e]);
-  return graph.trace() == nullptr ? absl::OkStatus() : MakeTiming();
+  return absl::OkStatus();
+}
+
+bool SlotQueues::Use(Mode mode) {
+  if (std::exchange(mode_, mode) == mode) return false;
+  for (const EventId e : events.ids()) {
+    if (others_[e]) std::swap(events[e], others_[e]);
+  }
+  const std::vector<EventId>& planned = graph.plan().done_events;
+  for (size_t i = 0; i < planned.size(); ++i) done[i] = events[planned[i]];
+  return true;
 }
 
 // Makes events for nodes that are submitted individually by either schedule: runs may leave graphs for streams.

@@ -113,8 +113,8 @@ TEST_P(DriverConformance, AGraphThatIsBuiltCountsItsNodesAsTheyAreAdded) {
   const FillOp fill{.dst = device, .count = 8};
   const Graph graph = NewGraph();
   EXPECT_EQ(driver_->CountNodes(graph).value_or(-1), 0);
-  ASSERT_OK(driver_->AddNode(graph, {}, &fill, 0).status());
-  ASSERT_OK(driver_->AddNode(graph, {}, &fill, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &fill, {}).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &fill, {}).status());
   EXPECT_EQ(driver_->CountNodes(graph).value_or(-1), 2);
 }
 
@@ -126,7 +126,7 @@ TEST_P(DriverConformance, ACapturedGraphTakesNoNodesAndItsNodesHaveNoNumbers) {
   const Graph empty = NewGraph();
   const GraphExec exec = NewExec(graph);
   for (const absl::Status& status :
-       {driver_->AddNode(graph, {}, &other, 0).status(), driver_->AddChild(graph, {}, empty).status(),
+       {driver_->AddNode(graph, {}, &other, {}).status(), driver_->AddChild(graph, {}, empty).status(),
         driver_->SetNode(exec, 0, &other), driver_->EnableNode(exec, 0, false), driver_->SetChild(exec, 0, empty)}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   }

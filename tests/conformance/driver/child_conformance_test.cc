@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/driver/current_device.h"
 #include "tests/conformance/driver/driver_conformance.h"
 #include "tests/conformance/driver/probe_args.h"
 
@@ -30,9 +31,9 @@ TEST_P(DriverConformance, ACapturedChildComesAfterWhatItFollowsAndBeforeWhatFoll
     return driver_->Launch(beside, hold_second);
   });
   const Graph graph = NewGraph();
-  ASSERT_EQ(driver_->AddNode(graph, {}, &hold_first, 0).value_or(-1), 0);
+  ASSERT_EQ(driver_->AddNode(graph, {}, &hold_first, {}).value_or(-1), 0);
   ASSERT_EQ(driver_->AddChild(graph, After{0}, child).value_or(-1), 1);
-  ASSERT_EQ(driver_->AddNode(graph, After{1}, &note_behind, 0).value_or(-1), 2);
+  ASSERT_EQ(driver_->AddNode(graph, After{1}, &note_behind, {}).value_or(-1), 2);
   EXPECT_EQ(driver_->CountNodes(graph).value_or(-1), 3) << "a child is one";
   ASSERT_OK(driver_->LaunchGraph(NewExec(graph), stream_));
   ASSERT_TRUE(AwaitStarted(first));
@@ -63,14 +64,14 @@ TEST_P(DriverConformance, AllNodesOfAChildWaitForWhatItFollowsAndAreWaitedForByW
     const KernelOp hold_second = OpOf(probes().hold, of_second), note_a = OpOf(probes().note, saw_a);
     const KernelOp note_b = OpOf(probes().note, saw_b), note_behind = OpOf(probes().note, behind);
     const Graph child = NewGraph();  // two chains that nothing orders
-    ASSERT_OK(driver_->AddNode(child, {}, &note_a, 0).status());
-    ASSERT_OK(driver_->AddNode(child, {}, &note_b, 0).status());
-    ASSERT_OK(driver_->AddNode(child, After{0}, &hold_first, 0).status());
-    ASSERT_OK(driver_->AddNode(child, After{1}, &hold_second, 0).status());
+    ASSERT_OK(driver_->AddNode(child, {}, &note_a, {}).status());
+    ASSERT_OK(driver_->AddNode(child, {}, &note_b, {}).status());
+    ASSERT_OK(driver_->AddNode(child, After{0}, &hold_first, {}).status());
+    ASSERT_OK(driver_->AddNode(child, After{1}, &hold_second, {}).status());
     const Graph graph = NewGraph();
-    ASSERT_OK(driver_->AddNode(graph, {}, &hold_before, 0).status());
+    ASSERT_OK(driver_->AddNode(graph, {}, &hold_before, {}).status());
     ASSERT_OK(driver_->AddChild(graph, After{0}, child).status());
-    ASSERT_OK(driver_->AddNode(graph, After{1}, &note_behind, 0).status());
+    ASSERT_OK(driver_->AddNode(graph, After{1}, &note_behind, {}).status());
     ASSERT_OK(driver_->LaunchGraph(NewExec(graph), stream_));
     ASSERT_TRUE(AwaitStarted(before));
     EXPECT_TRUE(LetOthersRun(beside, before, seen + 3));
@@ -97,9 +98,9 @@ TEST_P(DriverConformance, AnEmptyChildPassesOnTheOrder) {
   const NoteArgs notes(latch, seen);
   const KernelOp hold = OpOf(probes().hold, holds), note = OpOf(probes().note, notes);
   const Graph nothing = NewCapture(beside, [] { return absl::OkStatus(); }), graph = NewGraph();
-  ASSERT_OK(driver_->AddNode(graph, {}, &hold, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &hold, {}).status());
   ASSERT_OK(driver_->AddChild(graph, After{0}, nothing).status());
-  ASSERT_OK(driver_->AddNode(graph, After{1}, &note, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, After{1}, &note, {}).status());
   const GraphExec exec = NewExec(graph);
   ASSERT_OK(driver_->SetChild(exec, 1, NewGraph()));
   ASSERT_OK(driver_->LaunchGraph(exec, stream_));
@@ -119,12 +120,12 @@ TEST_P(DriverConformance, ChildrenOfChildrenKeepTheirPlace) {
   const KernelOp three = OpOf(probes().step, c), four = OpOf(probes().step, d);
   const Graph innermost = NewCapture(stream_, [&] { return driver_->Launch(stream_, three); });
   const Graph inner = NewGraph(), graph = NewGraph();
-  ASSERT_OK(driver_->AddNode(inner, {}, &two, 0).status());
+  ASSERT_OK(driver_->AddNode(inner, {}, &two, {}).status());
   ASSERT_OK(driver_->AddChild(inner, After{0}, innermost).status());
-  ASSERT_OK(driver_->AddNode(inner, After{1}, &four, 0).status());
-  ASSERT_OK(driver_->AddNode(graph, {}, &one, 0).status());
+  ASSERT_OK(driver_->AddNode(inner, After{1}, &four, {}).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &one, {}).status());
   ASSERT_OK(driver_->AddChild(graph, After{0}, inner).status());
-  ASSERT_OK(driver_->AddNode(graph, After{1}, &two, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, After{1}, &two, {}).status());
   ASSERT_OK(driver_->AddChild(graph, After{2}, innermost).status());
   const GraphExec exec = NewExec(graph);
   int32_t expected = 0;
@@ -185,7 +186,7 @@ TEST_P(DriverConformance, RandomGraphsOfChildrenDoWhatTheirNodesDoOneByOne) {
         if (Conflict(group, groups[m])) after.push_back(static_cast<int32_t>(m));
       }
       if (group.size() == 1 && random() % 2 == 0) {
-        with_op(group[0], [&](const NodeOp& op) { return driver_->AddNode(graph, after, op, 0).status(); });
+        with_op(group[0], [&](const NodeOp& op) { return driver_->AddNode(graph, after, op, {}).status(); });
       } else {
         const Graph child = NewGraph();
         for (size_t i = 0; i < group.size(); ++i) {
@@ -193,7 +194,7 @@ TEST_P(DriverConformance, RandomGraphsOfChildrenDoWhatTheirNodesDoOneByOne) {
           for (size_t j = 0; j < i; ++j) {
             if (group[i].Conflicts(group[j])) inside.push_back(static_cast<int32_t>(j));
           }
-          with_op(group[i], [&](const NodeOp& op) { return driver_->AddNode(child, inside, op, 0).status(); });
+          with_op(group[i], [&](const NodeOp& op) { return driver_->AddNode(child, inside, op, {}).status(); });
         }
         ASSERT_EQ(driver_->AddChild(graph, after, child).value_or(-1), n);
       }
@@ -228,9 +229,9 @@ TEST_P(DriverConformance, AChildIsTheGraphAsItWasAndNeedsItNoLonger) {
   ASSERT_OK(driver_->Launch(stream_, two));
   const auto captured = driver_->EndCapture(stream_);
   ASSERT_OK(captured.status());
-  ASSERT_OK(driver_->AddNode(*child, {}, &one, 0).status());
+  ASSERT_OK(driver_->AddNode(*child, {}, &one, {}).status());
   ASSERT_OK(driver_->AddChild(*graph, {}, *child).status());
-  ASSERT_OK(driver_->AddNode(*child, After{0}, &two, 0).status());  // which is not in it
+  ASSERT_OK(driver_->AddNode(*child, After{0}, &two, {}).status());  // which is not in it
   driver_->DestroyGraph(*child);
   ASSERT_OK(driver_->AddChild(*graph, After{0}, *captured).status());
   driver_->DestroyGraph(*captured);
@@ -267,7 +268,7 @@ TEST_P(DriverConformance, AnotherGraphForAChildCountsForLaterLaunchesOnly) {
   CopyOp down{.kind = CopyKind::kDeviceToHost, .dst = to, .src = data, .width = kBytes};
   const Graph graph = NewGraph();
   ASSERT_OK(driver_->AddChild(graph, {}, child_of(0)).status());
-  ASSERT_OK(driver_->AddNode(graph, After{0}, &down, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, After{0}, &down, {}).status());
   const GraphExec exec = NewExec(graph), as_it_was = NewExec(graph);
   KernelLatch& latch = NewLatch();
   std::vector<Graph> children = {Graph{}, child_of(1), child_of(2)};
@@ -302,7 +303,7 @@ TEST_P(DriverConformance, AnotherGraphReachesTheChildrenOfAChild) {
     const Step3 a(data, 1, k), b(data, 1, k + 1);
     const KernelOp one = OpOf(probes().step, a), two = OpOf(probes().step, b);
     const Graph inner = NewCapture(stream_, [&] { return driver_->Launch(stream_, two); }), outer = NewGraph();
-    EXPECT_OK(driver_->AddNode(outer, {}, &one, 0).status());
+    EXPECT_OK(driver_->AddNode(outer, {}, &one, {}).status());
     EXPECT_OK(driver_->AddChild(outer, After{0}, inner).status());
     return outer;
   };
@@ -325,9 +326,9 @@ TEST_P(DriverConformance, AGraphOfAnotherStructureIsRefusedAndTheChildIsAsItWas)
     const Step3 a(data, 1, k), b(data, 1, k + 1);
     const KernelOp one = OpOf(probes().step, a), two = OpOf(probes().step, b);
     const Graph graph = NewGraph();
-    EXPECT_OK(driver_->AddNode(graph, {}, &one, 0).status());
-    EXPECT_OK(driver_->AddNode(graph, After{0}, &two, 0).status());
-    for (const auto& [after, op] : more) EXPECT_OK(driver_->AddNode(graph, after, op, 0).status());
+    EXPECT_OK(driver_->AddNode(graph, {}, &one, {}).status());
+    EXPECT_OK(driver_->AddNode(graph, After{0}, &two, {}).status());
+    for (const auto& [after, op] : more) EXPECT_OK(driver_->AddNode(graph, after, op, {}).status());
     return graph;
   };
   const CopyOp up{.kind = CopyKind::kHostToDevice, .dst = data + 1, .src = in, .width = 4};
@@ -378,7 +379,7 @@ TEST_P(DriverConformance, AChildIsNoOperationAndAnOperationIsNoChild) {
   const FillOp other{.dst = device, .pattern{std::byte{4}}, .count = 8};
   const Graph child = NewCapture(stream_, [&] { return driver_->Fill(stream_, fill); }), graph = NewGraph();
   ASSERT_OK(driver_->AddChild(graph, {}, child).status());
-  ASSERT_OK(driver_->AddNode(graph, After{0}, &fill, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, After{0}, &fill, {}).status());
   const GraphExec exec = NewExec(graph);
   for (const absl::Status& status :
        {driver_->SetNode(exec, 0, &other), driver_->EnableNode(exec, 0, false), driver_->SetChild(exec, 1, child)}) {
@@ -405,13 +406,27 @@ TEST_P(DriverConformance, WhatCannotBeAChildIsRefusedAndTheGraphGoesOn) {
   EXPECT_EQ(BytesOf(device, 8), std::vector<std::byte>(8, std::byte{3}));
 }
 
-TEST_P(DriverConformance, AChildIsOfItsGraphsDevice) {
+TEST_P(DriverConformance, AChildKeepsItsDevice) {
   SKIP_UNLESS_TWO_DEVICES();
-  ExpectViolations();
-  const Graph graph = NewGraph(), other = NewGraph(1), empty = NewGraph();
-  EXPECT_FALSE(driver_->AddChild(graph, {}, other).ok());
-  ASSERT_OK(driver_->AddChild(graph, {}, empty).status());
-  EXPECT_FALSE(driver_->SetChild(NewExec(graph), 0, other).ok());
+  std::byte *const here = Device<std::byte>(16), *const there = Device<std::byte>(16, 1);
+  const FillOp first{.dst = there, .pattern = {std::byte{1}}, .count = 16};
+  const FillOp next{.dst = there, .pattern = {std::byte{2}}, .count = 16}, own{.dst = here, .count = 16};
+  const Graph graph = NewGraph(), child = NewGraph(1), other = NewGraph(1);
+  {
+    const CurrentDevice current(*driver_, 1);
+    ASSERT_OK(driver_->AddNode(child, {}, &first, {}).status());
+    ASSERT_OK(driver_->AddNode(other, {}, &next, {}).status());
+  }
+  ASSERT_OK(driver_->AddNode(graph, {}, &own, {}).status());
+  ASSERT_OK(driver_->AddChild(graph, After{0}, child).status());
+  const GraphExec exec = NewExec(graph);
+  ASSERT_OK(driver_->LaunchGraph(exec, stream_));
+  ASSERT_TRUE(Finish(stream_));
+  EXPECT_EQ(BytesOf(there, 16, 1), std::vector<std::byte>(16, std::byte{1}));
+  ASSERT_OK(driver_->SetChild(exec, 1, other));
+  ASSERT_OK(driver_->LaunchGraph(exec, stream_));
+  ASSERT_TRUE(Finish(stream_));
+  EXPECT_EQ(BytesOf(there, 16, 1), std::vector<std::byte>(16, std::byte{2}));
 }
 
 }  // namespace

@@ -33,18 +33,18 @@ TEST_P(DriverConformance, ABodyCopiesFillsAndHoldsChildren) {
   const KernelOp first = OpOf(probes().step, one), second = OpOf(probes().step, two);
   const Graph nested = NewCapture(stream_, [&] { return driver_->Launch(stream_, first); }), child = NewGraph();
   ASSERT_OK(driver_->AddChild(child, {}, nested).status());
-  ASSERT_OK(driver_->AddNode(child, After{0}, &inside, 0).status());
+  ASSERT_OK(driver_->AddNode(child, After{0}, &inside, {}).status());
 
   const Graph graph = NewGraph();
   const ConditionalHandle handle = NewHandle(graph);
   AddProbe(graph, {}, probes().decide, DecideOn(handle, left, 1));
   const Graph body = AddConditional(graph, {0}, handle, kWhile).bodies[0];
-  ASSERT_EQ(driver_->AddNode(body, {}, &up, 0).value_or(-1), 0);
+  ASSERT_EQ(driver_->AddNode(body, {}, &up, {}).value_or(-1), 0);
   ASSERT_EQ(driver_->AddChild(body, After{0}, child).value_or(-1), 1);
-  ASSERT_EQ(driver_->AddNode(body, After{1}, &second, 0).value_or(-1), 2);
-  ASSERT_EQ(driver_->AddNode(body, {}, &fill, 0).value_or(-1), 3);
-  ASSERT_EQ(driver_->AddNode(body, After{2, 3}, &down, 0).value_or(-1), 4);
-  ASSERT_EQ(driver_->AddNode(body, After{2}, &back, 0).value_or(-1), 5);
+  ASSERT_EQ(driver_->AddNode(body, After{1}, &second, {}).value_or(-1), 2);
+  ASSERT_EQ(driver_->AddNode(body, {}, &fill, {}).value_or(-1), 3);
+  ASSERT_EQ(driver_->AddNode(body, After{2, 3}, &down, {}).value_or(-1), 4);
+  ASSERT_EQ(driver_->AddNode(body, After{2}, &back, {}).value_or(-1), 5);
   AddProbe(body, {4, 5}, probes().decide, DecideOn(handle, left, 1));
   EXPECT_EQ(driver_->CountNodes(body).value_or(-1), 7);
   const GraphExec exec = NewExec(graph);
@@ -204,10 +204,10 @@ TEST_P(DriverConformance, OnlyKernelsHaveSwitchesAndTheirGraphOneExec) {
   const FillOp fill{.dst = device, .count = 4};
   const Graph graph = NewGraph(), parent = NewGraph(), other = NewGraph();
   ASSERT_EQ(AddStep(graph, {}, data, 1), 0);
-  ASSERT_EQ(driver_->AddNode(graph, {}, &copy, 0).value_or(-1), 1);
+  ASSERT_EQ(driver_->AddNode(graph, {}, &copy, {}).value_or(-1), 1);
   ASSERT_EQ(driver_->AddChild(graph, {}, other).value_or(-1), 2);
   ASSERT_EQ(AddConditional(graph, {}, NewHandle(graph), kIf).number, 3);
-  ASSERT_EQ(driver_->AddNode(graph, {}, &fill, 0).value_or(-1), 4);
+  ASSERT_EQ(driver_->AddNode(graph, {}, &fill, {}).value_or(-1), 4);
   for (const int32_t node : {1, 2, 3}) ExpectCode(kFailed, driver_->AddSwitch(graph, node, {}).status(), "kernels");
   ExpectCode(kInvalid, driver_->AddSwitch(graph, 5, {}).status(), "5");
   ASSERT_OK(driver_->AddSwitch(graph, 0, {}).status());

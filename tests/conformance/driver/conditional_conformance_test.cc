@@ -183,7 +183,7 @@ TEST_P(DriverConformance, LaunchesOfALoopFollowOneAnother) {
   const CopyOp reset{.kind = CopyKind::kHostToDevice, .dst = left, .src = times, .width = 4};
   const Graph graph = NewGraph();
   const ConditionalHandle handle = NewHandle(graph);
-  ASSERT_OK(driver_->AddNode(graph, {}, &reset, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &reset, {}).status());
   AddProbe(graph, {0}, probes().decide, DecideOn(handle, left, 1));
   const ConditionalNode loop = AddConditional(graph, {1}, handle, kWhile);
   AddStep(loop.bodies[0], {}, data, 7);
@@ -209,7 +209,7 @@ TEST_P(DriverConformance, LoopsOnSeveralStreamsTakeTurns) {
     const CopyOp reset{.kind = CopyKind::kHostToDevice, .dst = left, .src = times, .width = 4};
     const Graph graph = NewGraph();
     const ConditionalHandle handle = NewHandle(graph);
-    ASSERT_OK(driver_->AddNode(graph, {}, &reset, 0).status());
+    ASSERT_OK(driver_->AddNode(graph, {}, &reset, {}).status());
     AddProbe(graph, {0}, probes().decide, DecideOn(handle, left, 1));
     const ConditionalNode loop = AddConditional(graph, {1}, handle, kWhile);
     AddStep(loop.bodies[0], {}, data + s, s);
@@ -236,10 +236,10 @@ TEST_P(DriverConformance, ALoopOfAKnownNumberNeedsNoCondition) {
                                         kDecidePointers);
     const LibraryNode<DecideArgs> again(kernels->decide, {{handle.bits, state, 0, DecisionKind::kAgain}},
                                         kDecidePointers);
-    ASSERT_OK(driver_->AddNode(graph, {}, &enter.op, 0).status());
+    ASSERT_OK(driver_->AddNode(graph, {}, &enter.op, {}).status());
     const ConditionalNode loop = AddConditional(graph, {0}, handle, kWhile);
     AddStep(loop.bodies[0], {}, data, 3);
-    ASSERT_OK(driver_->AddNode(loop.bodies[0], After{0}, &again.op, 0).status());
+    ASSERT_OK(driver_->AddNode(loop.bodies[0], After{0}, &again.op, {}).status());
     const GraphExec exec = NewExec(graph);
     for (const int32_t first : {0, 9}) {
       *data = first;
@@ -291,19 +291,19 @@ TEST_P(DriverConformance, AnUnrolledLoopLeavesOutWhatIsBehindItsLastIteration) {
     };
     const LibraryNode<DecideArgs> enter(kernels->decide, {decision(DecisionKind::kEnterCounted)}, kDecidePointers);
     const LibraryNode<DecideArgs> again(kernels->decide, {decision(DecisionKind::kAgainCounted)}, kDecidePointers);
-    ASSERT_OK(driver_->AddNode(around, {}, &enter.op, 0).status());
+    ASSERT_OK(driver_->AddNode(around, {}, &enter.op, {}).status());
     const Graph body = AddConditional(around, {0}, handle, kWhile).bodies[0];
     int32_t last = -1;
     for (uint32_t i = 0; i < kUnroll; ++i) {
       const int32_t step = AddStep(body, last < 0 ? After{} : After{last}, data, 3);
-      last = driver_->AddNode(body, After{step}, &fill, 0).value_or(-1);
+      last = driver_->AddNode(body, After{step}, &fill, {}).value_or(-1);
       for (uint32_t n = 0; i > 0 && n < kNodes; ++n) {
         const auto added = driver_->AddSwitch(body, step + static_cast<int32_t>(n), {});
         ASSERT_OK(added.status());
         switches[(i - 1) * kNodes + n] = added->bits;
       }
     }
-    ASSERT_OK(driver_->AddNode(body, After{last}, &again.op, 0).status());
+    ASSERT_OK(driver_->AddNode(body, After{last}, &again.op, {}).status());
     AddProbe(around, {1}, probes().decide, DecideOn(outer, left, 1));
     const GraphExec exec = NewExec(graph);
     for (const int32_t first : {0, 9, 5}) {
@@ -330,11 +330,11 @@ TEST_P(DriverConformance, TheHostStopsALoopByItsWord) {
   const LibraryNode<DecideArgs> again(kernels->decide, {{handle.bits, state, 0, DecisionKind::kAgain}},
                                       kDecidePointers);
   const LibraryNode<LookArgs> look(kernels->look, {state, stop}, kLookPointers);
-  ASSERT_OK(driver_->AddNode(graph, {}, &enter.op, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &enter.op, {}).status());
   const ConditionalNode loop = AddConditional(graph, {0}, handle, kWhile);
-  ASSERT_OK(driver_->AddNode(loop.bodies[0], {}, &look.op, 0).status());
+  ASSERT_OK(driver_->AddNode(loop.bodies[0], {}, &look.op, {}).status());
   AddStep(loop.bodies[0], {0}, data, 3);
-  ASSERT_OK(driver_->AddNode(loop.bodies[0], After{1}, &again.op, 0).status());
+  ASSERT_OK(driver_->AddNode(loop.bodies[0], After{1}, &again.op, {}).status());
   const GraphExec exec = NewExec(graph);
   for (int launch = 0; launch < 3; ++launch) {
     *stop = 0;
@@ -387,11 +387,11 @@ TEST_P(DriverConformance, ALoopTellsWhatItHasDoneAndWhen) {
       const LibraryNode<DecideArgs> enter(kernels->decide, {decision}, kDecidePointers);
       decision.kind = agains;
       const LibraryNode<DecideArgs> again(kernels->decide, {decision}, kDecidePointers);
-      ASSERT_OK(driver_->AddNode(graph, {}, &enter.op, 0).status());
+      ASSERT_OK(driver_->AddNode(graph, {}, &enter.op, {}).status());
       const Graph body = AddConditional(graph, {0}, handle, kWhile).bodies[0];
       const int times = agains == DecisionKind::kAgain ? in_a_body : 1;
       for (int i = 0; i < times; ++i) {
-        ASSERT_OK(driver_->AddNode(body, i == 0 ? After{} : After{i - 1}, &again.op, 0).status());
+        ASSERT_OK(driver_->AddNode(body, i == 0 ? After{} : After{i - 1}, &again.op, {}).status());
         if (i == 0) continue;
         const auto added = driver_->AddSwitch(body, i, {});
         ASSERT_OK(added.status());

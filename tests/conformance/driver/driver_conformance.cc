@@ -211,7 +211,7 @@ bool DriverConformance::LetOthersRun(Stream stream, const KernelLatch& closed, i
 int32_t DriverConformance::AddProbe(Graph graph, const std::vector<int32_t>& after, const Probe& probe,
                                     const PackedArgs& args) {
   const KernelOp op = OpOf(probe, args);
-  const absl::StatusOr<int32_t> node = driver_->AddNode(graph, after, &op, 0);
+  const absl::StatusOr<int32_t> node = driver_->AddNode(graph, after, &op, {});
   EXPECT_OK(node.status());
   return node.value_or(-1);
 }

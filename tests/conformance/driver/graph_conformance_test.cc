@@ -35,11 +35,11 @@ TEST_P(DriverConformance, AGraphOfEveryKindOfNodeDoesItsWorkAtEachLaunch) {
   const BatchOp down{
       .kind = CopyKind::kDeviceToHost, .pieces = table, .count = 2, .size = {.bytes = 2 * kBytes, .largest = kBytes}};
   const Graph graph = NewGraph();
-  ASSERT_EQ(driver_->AddNode(graph, {}, &up, 0).value_or(-1), 0);
-  ASSERT_EQ(driver_->AddNode(graph, After{0}, &step, 0).value_or(-1), 1);
-  ASSERT_EQ(driver_->AddNode(graph, After{1}, &inside, 0).value_or(-1), 2);
-  ASSERT_EQ(driver_->AddNode(graph, {}, &fill, 0).value_or(-1), 3);
-  ASSERT_EQ(driver_->AddNode(graph, After{2, 3}, &down, 0).value_or(-1), 4);
+  ASSERT_EQ(driver_->AddNode(graph, {}, &up, {}).value_or(-1), 0);
+  ASSERT_EQ(driver_->AddNode(graph, After{0}, &step, {}).value_or(-1), 1);
+  ASSERT_EQ(driver_->AddNode(graph, After{1}, &inside, {}).value_or(-1), 2);
+  ASSERT_EQ(driver_->AddNode(graph, {}, &fill, {}).value_or(-1), 3);
+  ASSERT_EQ(driver_->AddNode(graph, After{2, 3}, &down, {}).value_or(-1), 4);
   const GraphExec exec = NewExec(graph);
   ASSERT_OK(driver_->Upload(exec, stream_));
   for (const int32_t first : {0, 1000, -77}) {
@@ -67,7 +67,7 @@ TEST_P(DriverConformance, UploadingAGraphDoesNoneOfItsWork) {
   const Step3 args(data, kCount, 9);
   const KernelOp step = OpOf(probes().step, args, kCount);
   const Graph graph = NewGraph();
-  ASSERT_OK(driver_->AddNode(graph, {}, &step, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &step, {}).status());
   ASSERT_OK(driver_->Upload(NewExec(graph), stream_));
   ASSERT_TRUE(Finish(stream_));
   EXPECT_EQ(BytesOf(data, kBytes), Bytes(kBytes, std::byte{0}));
@@ -80,9 +80,9 @@ TEST_P(DriverConformance, AnExecIsTheGraphAsItWasWhenInstantiated) {
   const KernelOp one = OpOf(probes().step, first), another = OpOf(probes().step, second);
   const auto graph = driver_->CreateGraph(0);
   ASSERT_OK(graph.status());
-  ASSERT_OK(driver_->AddNode(*graph, {}, &one, 0).status());
+  ASSERT_OK(driver_->AddNode(*graph, {}, &one, {}).status());
   const GraphExec before = NewExec(*graph);
-  ASSERT_OK(driver_->AddNode(*graph, After{0}, &another, 0).status());
+  ASSERT_OK(driver_->AddNode(*graph, After{0}, &another, {}).status());
   const GraphExec after = NewExec(*graph);
   driver_->DestroyGraph(*graph);
   ASSERT_OK(driver_->LaunchGraph(before, stream_));
@@ -123,11 +123,11 @@ TEST_P(DriverConformance, NodesCopyBoxesOfEveryKindExactly) {
     std::memcpy(host, before, kBlock);
     const Graph graph = NewGraph();
     if (down) {
-      ASSERT_OK(driver_->AddNode(graph, {}, &op, 0).status());
+      ASSERT_OK(driver_->AddNode(graph, {}, &op, {}).status());
     } else {
-      ASSERT_OK(driver_->AddNode(graph, {}, &prepare, 0).status());
-      ASSERT_OK(driver_->AddNode(graph, After{0}, &op, 0).status());
-      ASSERT_OK(driver_->AddNode(graph, After{1}, &fetch, 0).status());
+      ASSERT_OK(driver_->AddNode(graph, {}, &prepare, {}).status());
+      ASSERT_OK(driver_->AddNode(graph, After{0}, &op, {}).status());
+      ASSERT_OK(driver_->AddNode(graph, After{1}, &fetch, {}).status());
     }
     ASSERT_OK(driver_->LaunchGraph(NewExec(graph), stream_));
     ASSERT_TRUE(Finish(stream_));
@@ -152,9 +152,9 @@ TEST_P(DriverConformance, NodesFillBoxesOfEveryKindExactly) {
     const CopyOp prepare{.kind = CopyKind::kHostToDevice, .dst = device, .src = before, .width = kBlock};
     const CopyOp fetch{.kind = CopyKind::kDeviceToHost, .dst = host, .src = device, .width = kBlock};
     const Graph graph = NewGraph();
-    ASSERT_OK(driver_->AddNode(graph, {}, &prepare, 0).status());
-    ASSERT_OK(driver_->AddNode(graph, After{0}, &fill, 0).status());
-    ASSERT_OK(driver_->AddNode(graph, After{1}, &fetch, 0).status());
+    ASSERT_OK(driver_->AddNode(graph, {}, &prepare, {}).status());
+    ASSERT_OK(driver_->AddNode(graph, After{0}, &fill, {}).status());
+    ASSERT_OK(driver_->AddNode(graph, After{1}, &fetch, {}).status());
     ASSERT_OK(driver_->LaunchGraph(NewExec(graph), stream_));
     ASSERT_TRUE(Finish(stream_));
     Bytes expected(before, before + kBlock);
@@ -177,9 +177,9 @@ TEST_P(DriverConformance, WhatIsSetCountsForLaterLaunchesOnly) {
   {
     const Step3 args(data, kCount, 1);
     const KernelOp step = OpOf(probes().step, args, kCount);
-    ASSERT_OK(driver_->AddNode(graph, {}, &up, 0).status());
-    ASSERT_OK(driver_->AddNode(graph, After{0}, &step, 0).status());
-    ASSERT_OK(driver_->AddNode(graph, After{1}, &down, 0).status());
+    ASSERT_OK(driver_->AddNode(graph, {}, &up, {}).status());
+    ASSERT_OK(driver_->AddNode(graph, After{0}, &step, {}).status());
+    ASSERT_OK(driver_->AddNode(graph, After{1}, &down, {}).status());
     exec = NewExec(graph);
   }
   KernelLatch& latch = NewLatch();
@@ -219,7 +219,7 @@ TEST_P(DriverConformance, FillsMayBeGivenAnyOtherBoxAndPattern) {
                    .pitch = 20,
                    .slice = 101};
   const Graph graph = NewGraph();
-  ASSERT_OK(driver_->AddNode(graph, {}, &line, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &line, {}).status());
   const GraphExec exec = NewExec(graph);
   for (const FillOp& fill : {box, line, box}) {
     ASSERT_OK(driver_->Fill(stream_, {.dst = device, .pattern{std::byte{9}}, .count = 4096}));
@@ -244,7 +244,7 @@ TEST_P(DriverConformance, ABatchsTableIsReadWhenTheGraphRunsAndItsCountMayChange
   BatchOp batch = batch_of(kPieces);
   const Graph graph = NewGraph();  // before the table is written
   std::memset(static_cast<void*>(table), 0, kPieces * sizeof(CopyPiece));
-  ASSERT_OK(driver_->AddNode(graph, {}, &batch, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &batch, {}).status());
   const GraphExec exec = NewExec(graph);
   for (const int turn : {0, 7, 13}) {
     const int count = turn == 13 ? kPieces / 2 : kPieces;
@@ -277,7 +277,7 @@ TEST_P(DriverConformance, ANodeThatIsSwitchedOffDoesNothingUntilItIsSwitchedOn) 
   const Graph graph = NewGraph();
   const NodeOp ops[] = {&up, &fill, &step, &down};
   for (int32_t n = 0; n < 4; ++n) {
-    ASSERT_EQ(driver_->AddNode(graph, n == 0 ? After{} : After{n - 1}, ops[n], 0).value_or(-1), n);
+    ASSERT_EQ(driver_->AddNode(graph, n == 0 ? After{} : After{n - 1}, ops[n], {}).value_or(-1), n);
   }
   const GraphExec exec = NewExec(graph);
   const auto run = [&](std::array<bool, 4> enabled) -> int32_t {
@@ -320,7 +320,7 @@ TEST_P(DriverConformance, AGraphOfAThousandNodesRunsInOrderOfItsEdges) {
   for (int32_t k = 0; k < kNodes; ++k) {
     const Step3 args(data, 1, k);
     const KernelOp step = OpOf(probes().step, args);
-    ASSERT_EQ(driver_->AddNode(graph, k == 0 ? After{} : After{k - 1}, &step, k % 5 - 2).value_or(-1), k);
+    ASSERT_EQ(driver_->AddNode(graph, k == 0 ? After{} : After{k - 1}, &step, {.priority = k % 5 - 2}).value_or(-1), k);
     expected = StepOf(expected, k);
   }
   ASSERT_OK(driver_->LaunchGraph(NewExec(graph), stream_));
@@ -337,8 +337,7 @@ TEST_P(DriverConformance, WhatNoNodeCanDoIsRefusedAndTheGraphGoesOn) {
   CopyPiece* const table = Pinned<CopyPiece>(1);
   const CopyOp good{.kind = CopyKind::kHostToDevice, .dst = device, .src = pinned, .width = 64};
   const CopyOp no_bytes{.kind = CopyKind::kHostToDevice, .dst = device, .src = pinned, .width = 0};
-  const CopyOp peer{
-      .kind = CopyKind::kPeer, .dst = device, .src = device + 64, .width = 8, .dst_device = 0, .src_device = 0};
+  const BatchOp peers{.kind = CopyKind::kPeer, .pieces = table, .count = 1, .size = {8, 8}};
   const CopyOp crossed{.kind = CopyKind::kHostToDevice,
                        .dst = device,
                        .src = pinned,
@@ -367,15 +366,15 @@ TEST_P(DriverConformance, WhatNoNodeCanDoIsRefusedAndTheGraphGoesOn) {
   KernelOp no_rows = OpOf(probes().step, args);
   no_rows.rows = 0;
   const Graph graph = NewGraph();
-  const NodeOp wrong[] = {&no_bytes, &peer,    &crossed,  &askew,     &no_fill, &no_pattern,
+  const NodeOp wrong[] = {&no_bytes, &peers,   &crossed,  &askew,     &no_fill, &no_pattern,
                           &no_batch, &no_size, &no_table, &no_blocks, &no_rows};
   for (size_t i = 0; i < std::size(wrong); ++i) {
-    EXPECT_EQ(driver_->AddNode(graph, {}, wrong[i], 0).status().code(), absl::StatusCode::kInvalidArgument) << i;
+    EXPECT_EQ(driver_->AddNode(graph, {}, wrong[i], {}).status().code(), absl::StatusCode::kInvalidArgument) << i;
   }
   for (const int32_t n : {0, -1, 5}) {
-    EXPECT_FALSE(driver_->AddNode(graph, After{n}, &good, 0).ok()) << n;
+    EXPECT_FALSE(driver_->AddNode(graph, After{n}, &good, {}).ok()) << n;
   }
-  EXPECT_EQ(driver_->AddNode(graph, {}, &good, 0).value_or(-1), 0) << "what is refused is no node";
+  EXPECT_EQ(driver_->AddNode(graph, {}, &good, {}).value_or(-1), 0) << "what is refused is no node";
   ASSERT_OK(driver_->LaunchGraph(NewExec(graph), stream_));
   EXPECT_TRUE(Finish(stream_));
   EXPECT_EQ(BytesOf(device, 64), Bytes(pinned, pinned + 64));
@@ -400,8 +399,8 @@ TEST_P(DriverConformance, WhatANodeCannotBeGivenIsRefusedAndTheExecGoesOn) {
   const CopyOp no_bytes{.kind = CopyKind::kHostToDevice, .dst = device, .src = pinned};
   const FillOp fill{.dst = device, .count = 64};
   const Graph graph = NewGraph();
-  ASSERT_OK(driver_->AddNode(graph, {}, &line, 0).status());
-  ASSERT_OK(driver_->AddNode(graph, {}, &plane, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &line, {}).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &plane, {}).status());
   const GraphExec exec = NewExec(graph);
   Bytes expected(4096, std::byte{9});
   std::copy_n(source.begin(), 64, expected.begin());

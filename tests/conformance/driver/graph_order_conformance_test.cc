@@ -28,9 +28,9 @@ TEST_P(DriverConformance, NodesThatNoEdgeOrdersRunBesideEachOtherAndWhatFollowsW
     const KernelOp one = OpOf(probes().hold, of_first), other = OpOf(probes().hold, of_second);
     const KernelOp note = OpOf(probes().note, inside);
     const Graph graph = NewGraph();
-    ASSERT_OK(driver_->AddNode(graph, {}, &one, 0).status());
-    ASSERT_OK(driver_->AddNode(graph, {}, &other, 0).status());
-    ASSERT_OK(driver_->AddNode(graph, After{0, 1}, &note, 0).status());
+    ASSERT_OK(driver_->AddNode(graph, {}, &one, {}).status());
+    ASSERT_OK(driver_->AddNode(graph, {}, &other, {}).status());
+    ASSERT_OK(driver_->AddNode(graph, After{0, 1}, &note, {}).status());
     ASSERT_OK(driver_->LaunchGraph(NewExec(graph), stream_));
     ASSERT_OK(Launch(stream_, probes().note, behind));
     ASSERT_OK(driver_->Record(end, stream_));
@@ -57,9 +57,9 @@ TEST_P(DriverConformance, WhatFollowsANodeThatIsOffStillWaitsForWhatIsBeforeIt) 
   const KernelOp hold = OpOf(probes().hold, holds), note = OpOf(probes().note, notes);
   const FillOp fill{.dst = data, .count = 4};
   const Graph graph = NewGraph();
-  ASSERT_OK(driver_->AddNode(graph, {}, &hold, 0).status());
-  ASSERT_OK(driver_->AddNode(graph, After{0}, &fill, 0).status());
-  ASSERT_OK(driver_->AddNode(graph, After{1}, &note, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &hold, {}).status());
+  ASSERT_OK(driver_->AddNode(graph, After{0}, &fill, {}).status());
+  ASSERT_OK(driver_->AddNode(graph, After{1}, &note, {}).status());
   const GraphExec exec = NewExec(graph);
   ASSERT_OK(driver_->EnableNode(exec, 1, false));
   ASSERT_OK(driver_->LaunchGraph(exec, stream_));
@@ -78,7 +78,7 @@ TEST_P(DriverConformance, AGraphKeepsItsPlaceInItsStream) {
   const NoteArgs notes(latch, seen);
   const KernelOp note = OpOf(probes().note, notes);
   const Graph graph = NewGraph();
-  ASSERT_OK(driver_->AddNode(graph, {}, &note, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &note, {}).status());
   const GraphExec exec = NewExec(graph);
   const Stream other = NewStream(), beside = NewStream();
   const Event before = NewEvent(), after = NewEvent();
@@ -103,7 +103,7 @@ TEST_P(DriverConformance, AnExecDoesNotOverlapItselfOnTwoStreams) {
   const NoteArgs notes(latch, seen);
   const KernelOp hold = OpOf(probes().hold, holds), note = OpOf(probes().note, notes);
   const Graph graph = NewGraph();
-  ASSERT_OK(driver_->AddNode(graph, {}, &hold, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &hold, {}).status());
   const GraphExec exec = NewExec(graph);
   const Stream other = NewStream(), beside = NewStream();
   ASSERT_OK(driver_->LaunchGraph(exec, stream_));
@@ -154,7 +154,7 @@ TEST_P(DriverConformance, RandomGraphsDoWhatTheirNodesDoOneByOne) {
       const CopyOp copy{
           .kind = CopyKind::kDeviceToDevice, .dst = cells + deed.to, .src = cells + deed.from, .width = 4};
       const NodeOp op = deed.to == deed.from ? NodeOp(&step) : NodeOp(&copy);
-      ASSERT_EQ(driver_->AddNode(graph, after, op, 0).value_or(-1), static_cast<int32_t>(n));
+      ASSERT_EQ(driver_->AddNode(graph, after, op, {}).value_or(-1), static_cast<int32_t>(n));
     }
     const GraphExec exec = NewExec(graph);
     ASSERT_OK(driver_->Fill(stream_, {.dst = cells, .pattern{std::byte{1}}, .count = kCells * 4}));

@@ -63,7 +63,7 @@ TEST_P(DriverConformance, StampsOfAGraphAreWrittenByEachLaunchInItsOrder) {
   int32_t last = -1;
   for (const KernelOp* const op : {&timestamps.op(0), &step, &timestamps.op(1), &step, &timestamps.op(2)}) {
     const std::vector<int32_t> after = last < 0 ? std::vector<int32_t>{} : std::vector<int32_t>{last};
-    const absl::StatusOr<int32_t> node = driver_->AddNode(graph, after, op, 0);
+    const absl::StatusOr<int32_t> node = driver_->AddNode(graph, after, op, {});
     ASSERT_OK(node.status());
     last = *node;
   }

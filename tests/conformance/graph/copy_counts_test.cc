@@ -231,10 +231,10 @@ TEST_P(CopyCounts, HaloRowsAloneGoBetweenDevices) {
   }
   const HostBuffer<int32_t> hx = Pinned(kRows * kColumns), hy = Pinned(kRows * kColumns);
   const Totals done = OfOneRun(g, [&](Bindings& io) { io.Set(x, hx).Set(y, hy); });
-  EXPECT_EQ(done, (Totals{.uploads = {2, kRows * kRowBytes},
-                          .downloads = {2, kRows * kRowBytes},
-                          .peer = {kSteps, kSteps * kRowBytes},
-                          .fills = {kSteps, kSteps * kRowBytes}}));
+  EXPECT_EQ(done, Small({.uploads = {2, kRows * kRowBytes},
+                         .downloads = {2, kRows * kRowBytes},
+                         .peer = {kSteps, kSteps * kRowBytes},
+                         .fills = {kSteps, kSteps * kRowBytes}}));
   EXPECT_EQ(hy[0], 1 + 2 * 8);  // each step doubles, far from the edge
 }
 
@@ -295,7 +295,7 @@ TEST_P(CopyCounts, WhatIsNeededOnTwoDevicesIsCopiedToEachOnceUntilItIsWritten) {
   g.ParallelFor("last", kN, AddTo{}, Read(t), ReadWrite(sum)).On(1);  // both once more
   const HostBuffer<int32_t> hx = Pinned(kN), hs = Pinned(kN);
   EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(x, hx).Set(sum, hs); }),
-            (Totals{.uploads = {2, 2 * kBytes}, .downloads = {1, kBytes}, .peer = {5, 5 * kBytes}}));
+            Small({.uploads = {2, 2 * kBytes}, .downloads = {1, kBytes}, .peer = {5, 5 * kBytes}}));
   EXPECT_EQ(hs[0], 1 + 4 * 2 + 3);
 }
 

@@ -277,46 +277,6 @@ TEST_P(Replay, HostNodesPartGraphs) {
   EXPECT_EQ(memory[kN - 1], 13);
 }
 
-TEST_P(Replay, APlanOnSeveralDevicesIsOfStreamsAndTheLedgerSaysSo) {
-  if (runtime_->devices().size() < 2) GTEST_SKIP() << "needs two devices";
-  Graph g("two");
-  auto x = g.InOut<int32_t>("x", kN, kPinned);
-  g.ParallelFor("here", kN, AddOne{}, ReadWrite(x)).On(0);
-  g.ParallelFor("there", kN, AddOne{}, ReadWrite(x)).On(1);
-  Executable exec = Compiled(g);
-  EXPECT_EQ(exec.submission_report().mode, Mode::kStream);
-  EXPECT_NE(exec.submission_report().Text().find("several devices"), std::string::npos)
-      << exec.submission_report().Text();
-  HostBuffer<int32_t> memory = Pinned(kN, 1);
-  Bindings io = exec.bindings();
-  absl::StatusOr<penstock::Run> run = exec.Launch(io.Set(x, memory));
-  ASSERT_OK(run.status());
-  ASSERT_OK(run->Wait());
-  EXPECT_EQ(memory[0], 3);
-}
-
-// The state is only read here, so no work is on its device, and it parts nothing.
-TEST_P(Replay, ACopyFromAnotherDeviceStandsBetweenGraphsAndTheLedgerNamesIt) {
-  if (runtime_->devices().size() < 2) GTEST_SKIP() << "needs two devices";
-  const std::vector<int32_t> contents = Random(kN);
-  const auto state =
-      runtime_->MakeState<int32_t>("there", kN, std::span<const int32_t>(contents), StateOptions{.device = 1});
-  ASSERT_OK(state.status());
-  Graph g("peer");
-  auto y = g.Output<int32_t>("y", kN, kPinned);
-  g.ParallelFor("here", kN, CopyOut{}, Read(*state), Write(y)).On(0);
-  Executable exec = Compiled(g);
-  EXPECT_EQ(exec.submission_report().mode, Mode::kGraph);
-  EXPECT_NE(exec.submission_report().Text().find("copies between devices"), std::string::npos)
-      << exec.submission_report().Text();
-  EXPECT_EQ(exec.submission_report().Text().find("ends where a State"), std::string::npos)
-      << exec.submission_report().Text();
-  HostBuffer<int32_t> memory = Pinned(kN, 0);
-  Bindings io = exec.bindings();
-  EXPECT_EQ(OfRun(exec, io.Set(y, memory)).alone, 1);
-  EXPECT_TRUE(std::equal(contents.begin(), contents.end(), memory.begin()));
-}
-
 TEST_P(Replay, TheEnvironmentsModeWinsAndMustBeOne) {
   Graph g("mode");
   auto x = g.InOut<int32_t>("x", kN, kPinned);

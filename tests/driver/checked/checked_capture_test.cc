@@ -252,7 +252,7 @@ TEST_F(CheckedCaptureTest, WhatForeignCodeDeclaresIsAskedAndJudgedAtEachLaunch) 
   EXPECT_EQ(driver_->CountNodes(child).value(), 0) << "and nothing was poisoned";
   const Graph graph = NewGraph();
   const FillOp fill = FillOf(0, 64, 6);
-  ASSERT_EQ(driver_->AddNode(graph, {}, &fill, 0).value(), 0);
+  ASSERT_EQ(driver_->AddNode(graph, {}, &fill, {}).value(), 0);
   ASSERT_EQ(driver_->AddChild(graph, {}, child).value(), 1);
   const GraphExec exec = NewExec(graph);
   ASSERT_OK(driver_->LaunchGraph(exec, stream_));
@@ -346,7 +346,7 @@ TEST_F(CheckedCaptureTest, RandomGraphsOfChildrenAreRefusedExactlyWhereNoPathOrd
         inside.boxes = {static_cast<int>(random() % 4)};
         inside.path = {{}};
         const FillOp fill = FillOf(static_cast<size_t>(inside.boxes[0]) * 8, 8);
-        EXPECT_EQ(driver_->AddNode(made.graph, after, &fill, 0).value_or(-1), node);
+        EXPECT_EQ(driver_->AddNode(made.graph, after, &fill, {}).value_or(-1), node);
       }
       const size_t first = made.boxes.size();
       for (size_t i = 0; i < inside.boxes.size(); ++i) {
@@ -415,9 +415,9 @@ TEST_F(CheckedCaptureTest, ChildrenAndTheirNumbersAreThere) {
   ExpectRefused(driver_->SetChild(exec, 0, gone), "graph is alive", "SetChild: graph 3 was destroyed");
   ExpectRefused(driver_->SetChild(GraphExec{8}, 0, child), "exec is alive", "SetChild: exec 8 was never made");
   const Graph elsewhere = *driver_->CreateGraph(1);
-  ExpectRefused(driver_->AddChild(graph, {}, elsewhere).status(), "device is current",
+  EXPECT_EQ(driver_->AddChild(graph, {}, elsewhere).value(), 1) << "whose device is not current";
+  ExpectRefused(driver_->AddChild(elsewhere, {}, child).status(), "device is current",
                 "AddChild of graph 4 of device 1");
-  ExpectRefused(driver_->SetChild(exec, 0, elsewhere), "device is current", "SetChild of graph 4 of device 1");
   driver_->DestroyGraph(elsewhere);
 }
 

@@ -45,7 +45,7 @@ class CheckedConditionalTest : public CheckedFixture {
   }
   template <class Op>
   int32_t Add(Graph graph, const std::vector<int32_t>& after, const Op& op) {
-    const absl::StatusOr<int32_t> node = driver_->AddNode(graph, after, &op, 0);
+    const absl::StatusOr<int32_t> node = driver_->AddNode(graph, after, &op, {});
     EXPECT_OK(node.status());
     return node.value_or(-1);
   }

@@ -33,7 +33,7 @@ class IdleGraphs final : public ForwardingDriver {
   absl::StatusOr<Graph> CreateGraph(int /*device*/) override { return Graph{made_ += 1000}; }
   void DestroyGraph(Graph graph) override { nodes_.erase(graph.bits); }
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> /*after*/, const NodeOp& /*op*/,
-                                  int /*priority*/) override {
+                                  NodePlace /*place*/) override {
     Happen();
     return first_number + nodes_[graph.bits]++;
   }
@@ -107,7 +107,7 @@ class CheckedGraphTest : public CheckedFixture {
   }
   template <class Op>
   int32_t Add(const std::vector<int32_t>& after, const Op& op) {
-    const absl::StatusOr<int32_t> node = driver_->AddNode(graph_, after, &op, 0);
+    const absl::StatusOr<int32_t> node = driver_->AddNode(graph_, after, &op, {});
     EXPECT_EQ(node.status(), absl::OkStatus());
     return node.value_or(-1);
   }
@@ -150,7 +150,7 @@ TEST_F(CheckedGraphTest, AGraphOrExecThatWasDestroyedIsNotUsedAgain) {
   Finish(stream_);
   driver_->DestroyExec(exec);
   EXPECT_EQ(below_->destroyed_execs, 1);
-  ExpectRefused(driver_->AddNode(graph, {}, &fill, 0).status(), "graph is alive", "AddNode: graph 2 was destroyed");
+  ExpectRefused(driver_->AddNode(graph, {}, &fill, {}).status(), "graph is alive", "AddNode: graph 2 was destroyed");
   ExpectRefused(driver_->Instantiate(Graph{9}).status(), "graph is alive", "graph 9 was never made by this driver");
   ExpectRefused(driver_->Upload(exec, stream_), "exec is alive", "Upload: exec 1 was destroyed before");
   ExpectRefused(driver_->LaunchGraph(exec, stream_), "exec is alive", "LaunchGraph: exec 1 was destroyed before");
@@ -207,7 +207,7 @@ TEST_F(CheckedGraphTest, AGraphOrExecIsInOneCallAtATime) {
   ASSERT_OK(driver_->LaunchGraph(exec, stream_));
   ASSERT_OK(driver_->SetNode(exec, 0, &fill));
   below_->during = [&] {
-    ExpectRefused(driver_->AddNode(graph_, {}, &fill, 0).status(), "one thread at a time", "AddNode: graph 1 is in");
+    ExpectRefused(driver_->AddNode(graph_, {}, &fill, {}).status(), "one thread at a time", "AddNode: graph 1 is in");
     driver_->DestroyGraph(graph_);
     EXPECT_THAT(Violation(), HasSubstr("'one thread at a time': DestroyGraph: graph 1 is in use"));
   };
@@ -224,7 +224,7 @@ TEST_F(CheckedGraphTest, GraphsAreUsedWithTheirDeviceCurrent) {
   const GraphExec exec = Instantiate();
   const int token = driver_->MakeCurrent(1);
   const std::string text = " 1 of device 0 while the thread's current device is 1";
-  ExpectRefused(driver_->AddNode(graph_, {}, &fill, 0).status(), "device is current", "AddNode of graph" + text);
+  ExpectRefused(driver_->AddNode(graph_, {}, &fill, {}).status(), "device is current", "AddNode of graph" + text);
   ExpectRefused(driver_->Instantiate(graph_).status(), "device is current", "Instantiate of graph" + text);
   ExpectRefused(driver_->Upload(exec, stream_), "device is current", "Upload of exec" + text);
   ExpectRefused(driver_->LaunchGraph(exec, stream_), "device is current", "LaunchGraph of exec" + text);
@@ -263,12 +263,12 @@ TEST_F(CheckedGraphTest, NodesComeAfterEarlierNodes) {
   const FillOp fill = Fill(0, 8);
   EXPECT_EQ(Add({}, fill), 0);
   for (const int32_t unknown : {-1, 1, 7}) {
-    ExpectRefused(driver_->AddNode(graph_, std::vector<int32_t>{0, unknown}, &fill, 0).status(), "after earlier nodes",
+    ExpectRefused(driver_->AddNode(graph_, std::vector<int32_t>{0, unknown}, &fill, {}).status(), "after earlier nodes",
                   "AddNode: node 1 of graph 1 after node " + std::to_string(unknown));
   }
   EXPECT_EQ(Add({0}, fill), 1);
   below_->first_number = 5;
-  ExpectRefused(driver_->AddNode(graph_, {}, &fill, 0).status(), "nodes count from 0",
+  ExpectRefused(driver_->AddNode(graph_, {}, &fill, {}).status(), "nodes count from 0",
                 "node 2 of graph 1 is number 7 of the driver below");
 }
 
@@ -290,7 +290,7 @@ TEST_F(CheckedGraphTest, SizesThatOverflowAreNoNodes) {
   CopyOp copy = Up(0, 8);
   copy.height = 3;
   copy.dst_pitch = copy.src_pitch = size_t{1} << 63;
-  EXPECT_EQ(driver_->AddNode(graph_, {}, &copy, 0).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(driver_->AddNode(graph_, {}, &copy, {}).status().code(), absl::StatusCode::kInvalidArgument);
   FillOp fill = Fill(0, 8);
   Add({}, fill);
   fill.pattern_size = 17;
@@ -350,7 +350,7 @@ TEST_F(CheckedGraphTest, RandomGraphsAreRefusedExactlyWhereNoPathOrdersTwoNodes)
         path[before][node] = true;
       }
       const FillOp fill = Fill(static_cast<size_t>(box[node]) * 8, 8);
-      ASSERT_OK(driver_->AddNode(graph, after, &fill, 0).status());
+      ASSERT_OK(driver_->AddNode(graph, after, &fill, {}).status());
     }
     for (int k = 0; k < kNodes; ++k) {
       for (int i = 0; i < kNodes; ++i) {
@@ -433,7 +433,7 @@ TEST_F(CheckedGraphTest, NodesKeepTheRulesOfOperations) {
   std::byte* const elsewhere = Device(1);
   const auto refuse = [&](const auto& op, const std::string& rule, const std::string& text) {
     const Graph graph = *driver_->CreateGraph(0);
-    ASSERT_OK(driver_->AddNode(graph, {}, &op, 0).status());
+    ASSERT_OK(driver_->AddNode(graph, {}, &op, {}).status());
     const GraphExec exec = *driver_->Instantiate(graph);
     const absl::Status refused = driver_->LaunchGraph(exec, stream_);
     EXPECT_THAT(base::Str(refused.message()), HasSubstr("graph node 0 of operation 1 of exec"));
@@ -551,9 +551,9 @@ TEST_F(CheckedGraphTest, CallsAreCountedAndRecorded) {
   const FillOp fill = Fill(0, 64, 7);
   const BatchOp batch{.pieces = Table(1), .count = 1, .size = {96, 96}, .tag = {nullptr, 8}};
   const CopyOp copy = Up(0, 32, 9);
-  ASSERT_OK(driver_->AddNode(graph, {}, &fill, 0).status());
-  ASSERT_OK(driver_->AddNode(graph, {}, &batch, 0).status());
-  ASSERT_OK(driver_->AddNode(graph, std::vector<int32_t>{0}, &copy, 0).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &fill, {}).status());
+  ASSERT_OK(driver_->AddNode(graph, {}, &batch, {}).status());
+  ASSERT_OK(driver_->AddNode(graph, std::vector<int32_t>{0}, &copy, {}).status());
   const GraphExec exec = Instantiate(), second = *driver_->Instantiate(graph);
   driver_->DestroyGraph(graph);
   ASSERT_OK(driver_->Upload(second, stream_));
@@ -621,7 +621,7 @@ TEST_F(CheckedGraphTest, TheNthCallFailsWithoutEffectAndTheNextDoesNot) {
     std::function<absl::Status()> call;
   } kCalls[] = {
       {CallKind::kCreateGraph, [&] { return driver_->CreateGraph(0).status(); }},
-      {CallKind::kAddNode, [&] { return driver_->AddNode(graph_, {}, &fill, 0).status(); }},
+      {CallKind::kAddNode, [&] { return driver_->AddNode(graph_, {}, &fill, {}).status(); }},
       {CallKind::kInstantiate, [&] { return driver_->Instantiate(graph_).status(); }},
       {CallKind::kUpload, [&] { return driver_->Upload(exec, stream_); }},
       {CallKind::kLaunchGraph, [&] { return driver_->LaunchGraph(exec, stream_); }},

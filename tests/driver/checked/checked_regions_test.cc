@@ -37,7 +37,7 @@ class CheckedRegionTest : public CheckedFixture {
   FillOp Fill(size_t from, size_t bytes, int32_t node) {
     return {.dst = device_ + from, .count = bytes, .tag = {nullptr, node}};
   }
-  absl::Status TryAdd(const After& after, const NodeOp& op) { return driver_->AddNode(graph_, after, op, 0).status(); }
+  absl::Status TryAdd(const After& after, const NodeOp& op) { return driver_->AddNode(graph_, after, op, {}).status(); }
   absl::Status AddRegion(const After& after, const std::vector<NodeOp>& ops, const std::vector<Edge>& edges) {
     const RegionOp region{.ops = ops, .edges = edges};
     return TryAdd(after, &region);
@@ -143,11 +143,11 @@ TEST_F(CheckedRegionTest, AChildHasTheOperationsOfItsRegions) {
   const std::vector<NodeOp> ops = {&first, &second};
   const Edge edge{0, 1};
   const RegionOp ordered{.ops = ops, .edges = {&edge, 1}};
-  ASSERT_OK(driver_->AddNode(child, {}, &ordered, 0).status());
+  ASSERT_OK(driver_->AddNode(child, {}, &ordered, {}).status());
   ASSERT_OK(driver_->AddChild(graph_, {}, child).status());
   ASSERT_OK(LaunchNew());
   const RegionOp unordered{.ops = ops, .edges = {}};
-  ASSERT_OK(driver_->AddNode(child, After{0}, &unordered, 0).status());
+  ASSERT_OK(driver_->AddNode(child, After{0}, &unordered, {}).status());
   ASSERT_OK(driver_->AddChild(graph_, After{0}, child).status());
   ExpectRefused(LaunchNew(), "ordered accesses", "child node 3 of graph node 1 of operation 1 of exec 2 for node 13");
   driver_->DestroyGraph(child);

@@ -66,7 +66,7 @@ TEST_F(CudaCaptureTest, WhatForeignCallsSubmitIsAChildThatIsGivenOtherArguments)
   EXPECT_EQ(driver_->CountNodes(first).value_or(-1), 3);
   const CopyOp down{.kind = CopyKind::kDeviceToHost, .dst = pinned, .src = memory, .width = 32};
   ASSERT_EQ(driver_->AddChild(graph, {}, first).value_or(-1), 0);
-  ASSERT_EQ(driver_->AddNode(graph, std::vector<int32_t>{0}, &down, 0).value_or(-1), 1);
+  ASSERT_EQ(driver_->AddNode(graph, std::vector<int32_t>{0}, &down, {}).value_or(-1), 1);
   driver_->DestroyGraph(first);
   const GraphExec exec = *driver_->Instantiate(graph);
   driver_->DestroyGraph(graph);

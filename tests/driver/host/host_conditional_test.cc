@@ -48,7 +48,7 @@ class HostConditionalTest : public testing::Test {  // its kernels use its membe
                           },
                       .callable = &kernel,
                       .tag = {fault, 5}};
-    const absl::StatusOr<int32_t> node = driver_->AddNode(graph, after, &op, 0);
+    const absl::StatusOr<int32_t> node = driver_->AddNode(graph, after, &op, {});
     EXPECT_OK(node.status());
     return node.value_or(-1);
   }

@@ -40,7 +40,7 @@ class HostGraphTest : public HostDriverTest {
 
   template <class Op>
   absl::StatusOr<int32_t> TryAdd(const Op& op, std::vector<int32_t> after = {}, int priority = 0) {
-    return driver_->AddNode(graph_, after, &op, priority);
+    return driver_->AddNode(graph_, after, &op, {.priority = priority});
   }
   template <class Op>
   int32_t Add(const Op& op, std::vector<int32_t> after = {}, int priority = 0) {
@@ -166,16 +166,19 @@ TEST_F(HostGraphTest, WhatAStreamRefusesAGraphDoes) {
   EXPECT_EQ(Add(FillOp{.dst = device, .count = 100}), 0) << "what was refused was added";
 }
 
-TEST_F(HostGraphTest, CopiesBetweenDevicesStayOnStreams) {
-  const CopyOp copy{
-      .kind = CopyKind::kPeer, .dst = Device(16), .src = Device(16, 1), .width = 16, .dst_device = 0, .src_device = 1};
-  ASSERT_TRUE(driver_->Copy(stream_, copy).ok());
+TEST_F(HostGraphTest, ABatchStaysOnOneDevice) {
   const BatchOp batch{.kind = CopyKind::kPeer, .pieces = Pinned<CopyPiece>(1), .count = 1, .size = {8, 8}};
-  for (const absl::Status& status : {TryAdd(copy).status(), TryAdd(batch).status()}) {
-    EXPECT_EQ(status.code(), kRefused);
-    EXPECT_THAT(Text(status), HasSubstr("on a stream"));
-  }
-  ASSERT_TRUE(Finish(stream_));
+  const absl::Status refused = TryAdd(batch).status();
+  EXPECT_EQ(refused.code(), kRefused);
+  EXPECT_THAT(Text(refused), HasSubstr("make each copy between devices a node"));
+}
+
+TEST_F(HostGraphTest, ANodeIsOnADeviceThatThereIs) {
+  const FillOp fill{.dst = Device(16), .count = 16};
+  const absl::Status refused = driver_->AddNode(graph_, {}, &fill, {.device = 2}).status();
+  EXPECT_EQ(refused.code(), kRefused);
+  EXPECT_THAT(Text(refused), HasSubstr("there is no device 2; this driver has 2"));
+  EXPECT_EQ(driver_->AddNode(graph_, {}, &fill, {.device = 1}).status().code(), kRefused) << "memory of device 0";
 }
 
 TEST_F(HostGraphTest, OperationsOfNothingAreRefused) {
@@ -313,7 +316,7 @@ TEST_F(HostGraphTest, ANodeKeepsItsKindAndACopyItsDirection) {
   const BatchOp batch{.pieces = Pinned<CopyPiece>(1), .count = 1, .size = {8, 8}};
   const KernelOp kernel = CallOf(fallback);
   const NodeOp ops[] = {&copy, &batch, &fill, &kernel};
-  for (const NodeOp& op : ops) ASSERT_TRUE(driver_->AddNode(graph_, {}, op, 0).ok());
+  for (const NodeOp& op : ops) ASSERT_TRUE(driver_->AddNode(graph_, {}, op, {}).ok());
   const GraphExec exec = Instantiate();
   for (int32_t node = 0; node < 4; ++node) {
     for (size_t i = 0; i < 4; ++i) {

@@ -59,7 +59,7 @@ class HostRegionTest : public HostDriverTest {
   }
   absl::StatusOr<int32_t> TryAdd(const std::vector<NodeOp>& ops, std::vector<Edge> edges = {}, OpTag tag = {}) {
     const RegionOp region{.ops = ops, .edges = edges, .tag = tag};
-    return driver_->AddNode(graph_, {}, &region, 0);
+    return driver_->AddNode(graph_, {}, &region, {});
   }
   void Add(const std::vector<NodeOp>& ops, OpTag tag = {}) { ASSERT_OK(TryAdd(ops, Chain(ops.size()), tag).status()); }
   static std::vector<Edge> Chain(size_t ops) {
@@ -129,9 +129,9 @@ TEST_F(HostRegionTest, ComesAfterWhatItsNodeComesAfterAndBeforeWhatComesAfterIt)
   const FillOp ones = Ones();
   const std::vector<NodeOp> ops = {&add.op, &twice.op};
   const RegionOp region{.ops = ops, .edges = {}};
-  ASSERT_OK(driver_->AddNode(graph_, {}, &ones, 0).status());
-  ASSERT_OK(driver_->AddNode(graph_, std::vector<int32_t>{0}, &region, 0).status());
-  ASSERT_OK(driver_->AddNode(graph_, std::vector<int32_t>{1}, &add.op, 0).status());
+  ASSERT_OK(driver_->AddNode(graph_, {}, &ones, {}).status());
+  ASSERT_OK(driver_->AddNode(graph_, std::vector<int32_t>{0}, &region, {}).status());
+  ASSERT_OK(driver_->AddNode(graph_, std::vector<int32_t>{1}, &add.op, {}).status());
   EXPECT_EQ(Launch(Instantiate()), All((kOnes + 5) * 2 + 5));
 }
 
@@ -233,10 +233,10 @@ TEST_F(HostRegionTest, WhatIsSetLeavesEarlierLaunchesAlone) {
 TEST_F(HostRegionTest, AKernelBeforeItSwitchesItOff) {
   int32_t* const decides = Device<int32_t>(Step::kRows);
   const Step nothing(decides, 0, 0), add(data_, 1, 5);
-  ASSERT_OK(driver_->AddNode(graph_, {}, &nothing.op, 0).status());
+  ASSERT_OK(driver_->AddNode(graph_, {}, &nothing.op, {}).status());
   const NodeOp op = &add.op;
   const RegionOp region{.ops = {&op, 1}, .edges = {}};
-  ASSERT_OK(driver_->AddNode(graph_, std::vector<int32_t>{0}, &region, 0).status());
+  ASSERT_OK(driver_->AddNode(graph_, std::vector<int32_t>{0}, &region, {}).status());
   const absl::StatusOr<NodeSwitch> made = driver_->AddSwitch(graph_, 1, {});
   ASSERT_OK(made.status());
   const GraphExec exec = Instantiate();

@@ -1,6 +1,7 @@
 // What Simulate refuses.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -56,7 +57,7 @@ class SimulationCheck {
           std::pair("launch_us", o.launch_us), std::pair("node_us", o.node_us), std::pair("graph_us", o.graph_us),
           std::pair("stream_latency_us", o.stream_latency_us), std::pair("graph_latency_us", o.graph_latency_us),
           std::pair("start_us", o.start_us), std::pair("crossing_us", o.crossing_us),
-          std::pair("completion_us", o.completion_us)}) {
+          std::pair("crossing_submit_us", o.crossing_submit_us), std::pair("completion_us", o.completion_us)}) {
       if (!IsTime(us)) return Wrong(absl::StrCat(name, " is ", us, "; a time is finite and not negative"));
     }
     return Size();
@@ -111,6 +112,9 @@ class SimulationCheck {
       return absl::StrCat("takes ", node.us, " us and ", node.bytes, " bytes at ", node.gbs,
                           " GB/s; a cost is finite and not negative");
     }
+    if (node.crossings < -1 || node.crossings > kMostPlaces) {
+      return absl::StrCat("waits for ", node.crossings, " events of other devices; -1 to ", kMostPlaces);
+    }
     for (const int32_t before : node.after) {
       if (before < 0 || before >= static_cast<int32_t>(n)) {
         return absl::StrCat("follows node ", before,
@@ -131,6 +135,8 @@ class SimulationCheck {
       const SimDevice& device = graph_.devices[static_cast<size_t>(node.device)];
       us *= std::max(device.upload_slowdown, device.download_slowdown);
     }
+    const auto edges = static_cast<double>(std::max<int64_t>(node.crossings, std::ssize(node.after)));
+    us += edges * options_.crossing_submit_us;
     return us + options_.node_us + options_.graph_us + options_.stream_latency_us + options_.graph_latency_us +
            options_.start_us + options_.crossing_us + options_.completion_us;
   }

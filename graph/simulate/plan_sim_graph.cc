@@ -41,6 +41,7 @@ class PlanReader {
 
   SimGraph Read() {
     for (const NodeId n : plan_.nodes.ids()) AddNode(n);
+    CountCrossings();
     AddMemory();
     AddStates();
     return std::move(graph_);
@@ -66,6 +67,24 @@ class PlanReader {
     if (!IsLeftOut(from)) SetCost(n, from, to);
     const auto devices = static_cast<size_t>(std::max(to.device, to.from) + int64_t{1});
     if (graph_.devices.size() < devices) graph_.devices.resize(devices);
+  }
+
+  // The plan waits only for what other waits do not imply.
+  void CountCrossings() {
+    Table<LaneId, int32_t> waits(plan_.lanes.size());
+    for (const Segment& segment : plan_.segments) {
+      for (int32_t c = segment.begin; c < segment.end; ++c) {
+        const Command& command = plan_.commands[CommandId(c)];
+        if (command.op == Command::Op::kWait) {
+          waits[command.lane] += plan_.events[EventId(command.arg)].device != plan_.lanes[command.lane].device;
+        }
+        bool is_first = true;
+        ForEachNode(command, [&](NodeId n) {
+          const int32_t before = std::exchange(waits[command.lane], 0);
+          graph_.nodes[static_cast<size_t>(int32_t{n})].crossings = std::exchange(is_first, false) ? before : 0;
+        });
+      }
+    }
   }
 
   // Whether the node has nothing to do, since bound memory is pinned, or is not.

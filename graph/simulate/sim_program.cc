@@ -177,6 +177,10 @@ class SimProgramBuilder {
         if (!options_.as_graphs) unit_[static_cast<size_t>(n)] = next++;
       }
     }
+    crossings_.resize(static_cast<size_t>(options_.as_graphs ? graphs_ : next));
+    for (int32_t n = 0; n < program_.nodes; ++n) {
+      if (!Node(n).on_host) crossings_[static_cast<size_t>(unit_[static_cast<size_t>(n)])] += CrossingsOf(n);
+    }
     for (size_t s = 0; s < graph_.states.size(); ++s) {
       int32_t first = -1, last = -1;
       for (const int32_t n : graph_.states[s]) {
@@ -248,10 +252,21 @@ class SimProgramBuilder {
     const auto first = first_of_.find(unit), last = last_of_.find(unit);
     if (first != first_of_.end() || !program_.segments.back().last_of.empty()) OpenSegment(/*goes_on=*/true, 0);
     submitted_us_ += options_.as_graphs ? options_.graph_us : options_.node_us;
+    submitted_us_ += static_cast<double>(crossings_[static_cast<size_t>(unit)]) * options_.crossing_submit_us;
     SimSegment& segment = program_.segments.back();
     segment.cost = InTicks(submitted_us_);
     if (first != first_of_.end()) segment.first_of = first->second;
     if (last != last_of_.end()) segment.last_of = last->second;
+  }
+
+  // A graph is launched as a whole: all of its crossings count before any of its nodes may begin.
+  int64_t CrossingsOf(int32_t n) const {
+    const SimNode& node = Node(n);
+    if (!options_.as_graphs && node.crossings >= 0) return node.crossings;
+    return std::count_if(node.after.begin(), node.after.end(), [&](int32_t p) {
+      const bool is_edge = !Node(p).on_host && Node(p).device != node.device;
+      return is_edge && (!options_.as_graphs || GraphOf(p) == GraphOf(n));
+    });
   }
 
   // Events are looked at lane by lane, and in each in the order in which they are recorded. A graph's are on one lane.
@@ -301,6 +316,7 @@ class SimProgramBuilder {
   std::vector<int32_t> graph_of_;  // of each node: its graph; -1: a host step
   int32_t graphs_ = 0;
   std::vector<int32_t> unit_;  // of each node
+  std::vector<int64_t> crossings_;  // of each unit
   std::map<int32_t, std::vector<int32_t>> first_of_,
       last_of_;  // of a unit: the States that it is the first or last to touch
   double submitted_us_ = 0;  // since the submission of the open segment began

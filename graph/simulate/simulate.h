@@ -30,6 +30,9 @@ struct SimOptions {
   // What a thread spends on submitting: on each launch; on each node, where they are submitted one by one; on each
   // graph otherwise.
   double launch_us = 0, node_us = 0, graph_us = 0;
+  // In addition, for each edge to another device: in a graph, at its launch; on streams, on an event's record and a
+  // wait, when its second node is submitted. Edges from one graph to another cost none.
+  double crossing_submit_us = 0;
   // What a device spends on each node beside the node's own cost, in either mode.
   double stream_latency_us = 0, graph_latency_us = 0;
   double start_us = 0;  // from a submission until the device may begin

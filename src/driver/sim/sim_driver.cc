@@ -74,13 +74,18 @@ absl::Status SimDriver::Record(Event event, Stream stream) {
 }
 
 absl::Status SimDriver::Wait(Stream stream, Event event) {
-  base::MutexLock lock(mu_);
-  Place* const to = streams_.Find(stream.bits);
-  if (to == nullptr) return host::NotAlive("stream");
-  const Place* const from = events_.Find(event.bits);
-  if (from == nullptr) return host::NotAlive("event");
-  const SimTicks crossing = from->device == to->device ? 0 : InTicks(options_.times.crossing_us);
-  for (const SimPredecessor& p : from->after) to->after.push_back({p.work, p.latency + crossing});
+  bool crosses = false;
+  {
+    base::MutexLock lock(mu_);
+    Place* const to = streams_.Find(stream.bits);
+    if (to == nullptr) return host::NotAlive("stream");
+    const Place* const from = events_.Find(event.bits);
+    if (from == nullptr) return host::NotAlive("event");
+    crosses = from->device != to->device;
+    const SimTicks crossing = crosses ? InTicks(options_.times.crossing_us) : 0;
+    for (const SimPredecessor& p : from->after) to->after.push_back({p.work, p.latency + crossing});
+  }
+  if (crosses) engines_.Spend(InTicks(options_.times.crossing_submit_us));
   return absl::OkStatus();
 }
 

@@ -75,6 +75,7 @@ class CaseMaker {
     options.graph_latency_us = Micros(0, 2);
     options.start_us = MicrosOrNone(3);
     options.crossing_us = Micros(0, 5);
+    options.crossing_submit_us = MicrosOrNone(3);
     options.completion_us = Micros(0, 5);
     return options;
   }
@@ -253,8 +254,12 @@ void ExpectAgreement(uint64_t seed, const Shape& shape, int& compared) {
   options.as_graphs = shape.mode == Mode::kGraph;
   // The simulator's completion thread is never busy; that of the runtime submits what has waited for a State.
   if (shape.host_nodes && shape.state) options.node_us = options.graph_us = 0;
-  // A run that has ended is waited for by nobody; the simulator waits for its touches on other devices.
-  if (shape.devices > 1 && shape.state) options.completion_us = std::max(options.completion_us, options.crossing_us);
+  // A run that has ended is waited for by nobody; the simulator waits for its touches on other devices, and has no
+  // events for it.
+  if (shape.devices > 1 && shape.state) {
+    options.completion_us = std::max(options.completion_us, options.crossing_us);
+    options.crossing_submit_us = 0;
+  }
   const std::vector<graph::SimDevice> devices = make.Devices(shape.devices);
   SimRig rig(devices, options);
   Program program(make, rig, shape);

@@ -253,12 +253,25 @@ class NaiveSimulation {
     return true;
   }
 
+  // Edges from other devices; of graphs, each of which is a segment, those inside.
+  int CrossingsOf(int n) const {
+    int crossings = 0;
+    for (const int p : g_.nodes[n].after) {
+      const bool apart = o_.as_graphs && segment_[p] != segment_[n];
+      crossings += !g_.nodes[p].on_host && g_.nodes[p].device != g_.nodes[n].device && !apart;
+    }
+    return crossings;
+  }
+
   void Submit(NaiveRun& run) {
     const NaivePart& part = parts_[run.submitted];
     double at = now_ + (run.submitted == 0 ? o_.launch_us : 0);
     if (o_.as_graphs && !part.nodes.empty()) at += o_.graph_us;
     for (const int n : part.nodes) {
-      if (!o_.as_graphs) at += o_.node_us;
+      if (o_.as_graphs) at += CrossingsOf(n) * o_.crossing_submit_us;
+    }
+    for (const int n : part.nodes) {
+      if (!o_.as_graphs) at += CrossingsOf(n) * o_.crossing_submit_us + o_.node_us;
       run.nodes[n].submitted = at + o_.start_us;
     }
     if (run.submitted == 0) run.launch_ended = at;

@@ -112,6 +112,7 @@ class CaseMaker {
     options.start_us = Between(0, 3);
     options.crossing_us = Between(0, 5);
     options.completion_us = Between(0, 5);
+    options.crossing_submit_us = Between(0, 3);
     return options;
   }
 

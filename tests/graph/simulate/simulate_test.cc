@@ -178,6 +178,28 @@ TEST(Simulate, LinksAndCrossingsCountBetweenDevices) {
   EXPECT_THAT(Simulated(graph, options).makespan_us, DoubleEq(5 + 10 + 6 + 5));
 }
 
+TEST(Simulate, ALaunchTakesLongerForEachEdgeToAnotherDevice) {
+  SimGraph graph = GraphOf({Kernel(5), Kernel(5), Kernel(5, {0, 1}), Kernel(5, {2})});
+  graph.devices.resize(2);
+  graph.nodes[2].device = 1;  // two edges lead there, and one back
+  SimOptions options = Once();
+  options.as_graphs = true;
+  options.graph_us = 4;
+  options.crossing_submit_us = 2;
+  EXPECT_THAT(SpanOf(Simulated(graph, options), 0).begin_us, DoubleEq(4 + 3 * 2));
+  graph.nodes[2].graph = graph.nodes[3].graph = 1;  // one of the edges is in a graph
+  EXPECT_THAT(SpanOf(Simulated(graph, options), 0).begin_us, DoubleEq(4));
+  // On streams each node is submitted once what it waits for has been awaited.
+  options.as_graphs = false;
+  options.node_us = 1;
+  const SimResult streams = Simulated(graph, options);
+  EXPECT_THAT(SpanOf(streams, 0).begin_us, DoubleEq(1));
+  EXPECT_THAT(SpanOf(streams, 2).begin_us, DoubleEq(11));  // after the two kernels, of which one waited for the other
+  EXPECT_THAT(streams.spans.front().end_us, DoubleEq(4 * 1 + 3 * 2));
+  graph.nodes[2].crossings = 1;
+  EXPECT_THAT(Simulated(graph, options).spans.front().end_us, DoubleEq(4 * 1 + 2 * 2));
+}
+
 TEST(Simulate, MemoryIsHeldFromTheFirstUserToTheLast) {
   SimGraph graph = ThreeStages(10, 10, 10);
   graph.memory = {{0, 100, {0, 1}}, {0, 30, {1, 2}}, {-1, 7, {}}};
@@ -250,6 +272,10 @@ TEST(Simulate, RefusesWhatIsNoGraph) {
   refuses(GraphOf({}), {.in_flight = -1}, "in flight");
   refuses(GraphOf({}), {.launch_us = kNan}, "launch_us is nan");
   refuses(GraphOf({}), {.completion_us = -1}, "completion_us is -1");
+  refuses(GraphOf({}), {.crossing_submit_us = -2}, "crossing_submit_us is -2");
+  SimNode negative = Kernel(1);
+  negative.crossings = -2;
+  refuses(GraphOf({negative}), {}, "node 0 waits for -2 events");
   refuses(GraphOf(std::vector<SimNode>(1000, Kernel(1))), {.runs = 10'000}, "simulate fewer runs");
   SimGraph memory = GraphOf({Kernel(1)});
   memory.memory = {{0, 1, {1}}};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,12 +17,15 @@ std::string NameOf(int32_t task) { return "task " + std::to_string(task); }
 
 absl::Status CheckDevices(const PlaceGraph& graph) {
   if (graph.devices.empty()) return absl::InvalidArgumentError("there is no device");
-  if (graph.costs.size() != graph.tasks.size() * graph.devices.size() ||
+  if (graph.kinds < 0 || graph.costs.size() != graph.tasks.size() * graph.KindCount() ||
       graph.links.size() != graph.devices.size() * graph.devices.size()) {
     return absl::InvalidArgumentError("the numbers of costs and links are not those of the tasks and devices");
   }
   for (const PlaceDevice& device : graph.devices) {
     if (device.places < 1) return absl::InvalidArgumentError("a device has no place for a task");
+    if (graph.kinds > 0 && (device.kind < 0 || device.kind >= graph.kinds)) {
+      return absl::InvalidArgumentError("a device is of a kind that does not exist");
+    }
   }
   for (const PlaceLink& link : graph.links) {
     if (!(link.us >= 0 && link.gbs >= 0 && std::isfinite(link.us))) {
@@ -45,8 +49,10 @@ absl::Status Check(const PlaceGraph& graph, int32_t device = 0) {
       }
       if (input.bytes < 0) return absl::InvalidArgumentError(NameOf(t) + " has a size that is negative");
     }
-    for (int32_t d = 0; d < devices; ++d) {
-      if (!(graph.cost(t, d) >= 0)) return absl::InvalidArgumentError(NameOf(t) + " has a cost that is negative");
+    const size_t kinds = graph.KindCount();
+    for (size_t k = 0; k < kinds; ++k) {
+      if (graph.costs[static_cast<size_t>(t) * kinds + k] >= 0) continue;
+      return absl::InvalidArgumentError(NameOf(t) + " has a cost that is negative");
     }
   }
   return absl::OkStatus();
@@ -109,20 +115,26 @@ class Schedule {
     double begin = 0, end = INFINITY;
     size_t place = 0;
   };
-  // When the task would run on the device. Its inputs are assigned.
-  Slot Find(int32_t task, int32_t device) const {
+  // When the inputs of the task, which are assigned, have arrived at the device.
+  double ReadyAt(int32_t task, int32_t device) const {
     double ready = 0;
     for (const PlaceInput& input : graph_.tasks[static_cast<size_t>(task)].inputs) {
       const int32_t from = assignment_.device[static_cast<size_t>(input.from)];
       const double transfer = from == device ? 0 : graph_.link(from, device).Cost(input.bytes);
       ready = std::max(ready, assignment_.end_us[static_cast<size_t>(input.from)] + transfer);
     }
+    return ready;
+  }
+  // When the task would run on the device.
+  Slot Find(int32_t task, int32_t device) const { return Find(task, device, ReadyAt(task, device)); }
+  Slot Find(int32_t task, int32_t device, double ready) const {
     const double us = graph_.cost(task, device);
     const std::vector<FreeTime>& places = free_[static_cast<size_t>(device)];
     Slot best;
     for (size_t p = 0; p < places.size(); ++p) {
       const double begin = places[p].Find(ready, us);
       if (begin + us < best.end) best = {begin, begin + us, p};
+      if (begin == ready) break;  // no place is free earlier
     }
     return best;
   }
@@ -247,12 +259,13 @@ absl::StatusOr<Assignment> AssignByAffinity(const PlaceGraph& graph, int32_t dev
     for (const PlaceInput& input : graph.tasks[static_cast<size_t>(t)].inputs) {
       bytes[static_cast<size_t>(schedule.device(input.from))] += input.bytes;
     }
-    std::vector<int32_t> devices = AllDevices(graph);
-    std::sort(devices.begin(), devices.end(), [&](int32_t a, int32_t b) {
-      const int64_t at_a = bytes[static_cast<size_t>(a)], at_b = bytes[static_cast<size_t>(b)];
-      return at_a != at_b ? at_a > at_b : std::pair(a != device, a) < std::pair(b != device, b);
-    });
-    PENSTOCK_RETURN_IF_ERROR(schedule.PutOnFirst(t, devices));
+    const auto order = [&](int32_t d) { return std::tuple(-bytes[static_cast<size_t>(d)], d != device, d); };
+    int32_t best = -1;
+    for (int32_t d = 0; d < static_cast<int32_t>(bytes.size()); ++d) {
+      if (schedule.MayRun(t, d) && (best < 0 || order(d) < order(best))) best = d;
+    }
+    if (best < 0) return schedule.NoRoom(t);
+    schedule.Put(t, best, schedule.Find(t, best));
   }
   return std::move(schedule).Take();
 }
@@ -272,7 +285,9 @@ absl::StatusOr<Assignment> AssignByHeft(const PlaceGraph& graph) {
     Schedule::Slot slot;
     for (int32_t d = 0; d < static_cast<int32_t>(graph.devices.size()); ++d) {
       if (!schedule.MayRun(t, d)) continue;
-      const Schedule::Slot found = schedule.Find(t, d);
+      const double ready = schedule.ReadyAt(t, d);
+      if (best >= 0 && ready + graph.cost(t, d) >= slot.end) continue;  // whatever is free there
+      const Schedule::Slot found = schedule.Find(t, d, ready);
       if (best >= 0 && found.end >= slot.end) continue;
       best = d;
       slot = found;

@@ -30,6 +30,7 @@ struct PlaceTask {
 struct PlaceDevice {
   int64_t memory_bytes = std::numeric_limits<int64_t>::max();
   int32_t places = 1;  // how many tasks run at a time, each as fast as alone
+  int32_t kind = 0;  // below PlaceGraph::kinds: devices of a kind have the same costs; does not count if that is 0
 };
 
 // What it takes to have a task's results on another device: `us`, and in addition the bytes by `gbs` unless that is 0.
@@ -41,12 +42,17 @@ struct PlaceLink {
 struct PlaceGraph {
   std::vector<PlaceTask> tasks;  // each after those that it takes something from
   std::vector<PlaceDevice> devices;
-  std::vector<double> costs;  // of task t on device d, at t * devices + d; kCannotRun if it cannot run there
+  // How many kinds of devices there are. 0: each device is a kind of its own, with its own number.
+  int32_t kinds = 0;
+  std::vector<double> costs;  // of task t on devices of kind k, at t * kinds + k; kCannotRun if it cannot run there
   std::vector<PlaceLink> links;  // from device a to b, at a * devices + b; those from a device to itself do not count
 
   double cost(int32_t task, int32_t device) const {
-    return costs[static_cast<size_t>(task) * devices.size() + static_cast<size_t>(device)];
+    const auto d = static_cast<size_t>(device);
+    const size_t kind = kinds == 0 ? d : static_cast<size_t>(devices[d].kind);
+    return costs[static_cast<size_t>(task) * KindCount() + kind];
   }
+  size_t KindCount() const { return kinds == 0 ? devices.size() : static_cast<size_t>(kinds); }
   const PlaceLink& link(int32_t from, int32_t to) const {
     return links[static_cast<size_t>(from) * devices.size() + static_cast<size_t>(to)];
   }

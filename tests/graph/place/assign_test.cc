@@ -89,6 +89,16 @@ TEST(Assign, KeepsWhatIsStatedAndWhatFits) {
   }
 }
 
+TEST(Assign, TasksTakeAllPlacesOfADevice) {
+  PlaceGraph graph = GraphOf(1, std::vector<std::vector<double>>(7, {10}));
+  graph.devices[0].places = 3;
+  for (const absl::StatusOr<Assignment>& found :
+       {AssignToOne(graph, 0), AssignByAffinity(graph, 0), AssignByHeft(graph)}) {
+    ASSERT_OK(found.status());
+    EXPECT_DOUBLE_EQ(found->makespan_us, 30);
+  }
+}
+
 TEST(AssignToOne, KeepsAllOnTheDevice) {
   const absl::StatusOr<Assignment> one = AssignToOne(Published(), 1);
   ASSERT_OK(one.status());
@@ -105,6 +115,22 @@ TEST(AssignByAffinity, GoesWhereTheMostBytesAre) {
   const absl::StatusOr<Assignment> found = AssignByAffinity(graph, 1);
   ASSERT_OK(found.status());
   EXPECT_THAT(found->device, ElementsAre(0, 2, 2, 1, 0));
+}
+
+// Three processors of two kinds, and the same with a kind for each.
+TEST(Assign, DevicesOfAKindHaveTheSameCosts) {
+  PlaceGraph each = Published();
+  for (size_t t = 0; t < each.tasks.size(); ++t) each.costs[3 * t + 1] = each.costs[3 * t];
+  PlaceGraph kinds = each;
+  kinds.kinds = 2;
+  kinds.devices[2].kind = 1;
+  kinds.costs.clear();
+  for (size_t t = 0; t < each.tasks.size(); ++t) {
+    kinds.costs.insert(kinds.costs.end(), {each.costs[3 * t], each.costs[3 * t + 2]});
+  }
+  EXPECT_EQ(AssignByHeft(kinds)->begin_us, AssignByHeft(each)->begin_us);
+  EXPECT_EQ(AssignByHeft(kinds)->device, AssignByHeft(each)->device);
+  EXPECT_EQ(AssignToOne(kinds, 2)->makespan_us, AssignToOne(each, 2)->makespan_us);
 }
 
 TEST(Assign, RefusesWhatIsNotAGraph) {
@@ -131,6 +157,9 @@ TEST(Assign, RefusesWhatIsNotAGraph) {
   refused([](PlaceGraph& g) { g.links[1].gbs = -1; }, "a link has a time");
   refused([](PlaceGraph& g) { g.devices[0].places = 0; }, "a device has no place");
   refused([](PlaceGraph& g) { g = {}; }, "there is no device");
+  refused([](PlaceGraph& g) { g.kinds = 2; }, "the numbers of costs and links");
+  refused([](PlaceGraph& g) { g.kinds = 3, g.devices[1].kind = 3; }, "a device is of a kind that does not exist");
+  refused([](PlaceGraph& g) { g.kinds = -1; }, "the numbers of costs and links");
   refused([](PlaceGraph& g) { g.costs[0] = g.costs[1] = g.costs[2] = kCannotRun; }, "task 0 cannot run on any device");
   for (const int32_t device : {-1, 3}) {
     EXPECT_EQ(AssignToOne(Published(), device).status().code(), absl::StatusCode::kInvalidArgument);

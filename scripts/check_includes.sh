@@ -21,7 +21,7 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
     else if (path ~ /^graph\/conflicts\//) { own = graph "(common|plan|conflicts)/";               rule = "graph/conflicts includes graph/common, graph/plan, src/base and include/" }
     else if (path ~ /^graph\/control\//)   { own = graph "(common|control)/";                         rule = "graph/control includes graph/common, src/base and include/" }
     else if (path ~ /^graph\/simulate\//) { own = graph "(common|plan|simulate)/";                  rule = "graph/simulate includes graph/common, graph/plan, src/base and include/" }
-    else if (path ~ /^graph\/place\//)    { own = graph "(common|place)/";                               rule = "graph/place includes graph/common, src/base and include/" }
+    else if (path ~ /^graph\/place\//)    { own = graph "(common|plan|simulate|place)/";                 rule = "graph/place includes graph/common, graph/plan, graph/simulate, src/base and include/" }
     else if (path ~ /^graph\/(declare|passes)\//) { split(path, part, "/"); own = graph "(common|plan|conflicts|" part[2] ")/"; rule = "graph/" part[2] " includes graph/common, graph/plan, graph/conflicts, src/base and include/" }
     else if (path ~ /^graph\/(checks|memory)\//)  { split(path, part, "/"); own = graph "(common|plan|conflicts|passes|" part[2] ")/"; rule = "graph/" part[2] " includes graph/common, graph/plan, graph/conflicts, graph/passes, src/base and include/" }
     else if (path ~ /^graph\//)         { own = "penstock/|graph/|src/base/";                      rule = "graph/ includes graph/, include/ and src/base" }
@@ -43,8 +43,8 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
         rule = "src/runtime/" room " includes no room but " (below[room] == "" ? "itself" : "itself and " below[room])
       }
     }
-    else if (path ~ /^src\/analysis\//) { own = "penstock/|graph/(common|plan|simulate)/|src/(base|tune|analysis)/"; rule = "src/analysis includes graph/common, graph/plan, graph/simulate, src/base, src/tune and include/" }
-    else if (path ~ /^src\/cli\//)      { own = "penstock/|graph/(common|plan|simulate)/|src/(base|observe|tune|analysis|cli)/"; rule = "src/cli includes what src/analysis does, src/observe, src/tune and src/analysis" }
+    else if (path ~ /^src\/analysis\//) { own = "penstock/|graph/(common|plan|simulate|place)/|src/(base|tune|analysis)/"; rule = "src/analysis includes graph/common, graph/plan, graph/simulate, graph/place, src/base, src/tune and include/" }
+    else if (path ~ /^src\/cli\//)      { own = "penstock/|graph/(common|plan|simulate|place)/|src/(base|observe|tune|analysis|cli)/"; rule = "src/cli includes what src/analysis does, src/observe, src/tune and src/analysis" }
     else if (path ~ /^src\//)           { own = "penstock/|graph/|src/";                           rule = "src/ includes nothing of examples, bench and tests" }
     else if (path ~ /^bench\/(plan|growth)\.cc$/) { own = "penstock/|graph/|bench/";                  rule = "bench/plan.cc and growth.cc include graph/, include/ and its own folder" }
     else if (path ~ /^bench\/simulated\//) { own = "penstock/|graph/simulate/|src/analysis/|bench/";     rule = "bench/simulated includes graph/simulate/, src/analysis/, include/ and bench/" }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -257,7 +258,8 @@ absl::StatusOr<Assignment> AssignByAffinity(const PlaceGraph& graph, int32_t dev
   for (int32_t t = 0; t < static_cast<int32_t>(graph.tasks.size()); ++t) {
     std::fill(bytes.begin(), bytes.end(), 0);
     for (const PlaceInput& input : graph.tasks[static_cast<size_t>(t)].inputs) {
-      bytes[static_cast<size_t>(schedule.device(input.from))] += input.bytes;
+      int64_t& there = bytes[static_cast<size_t>(schedule.device(input.from))];
+      there += std::min(input.bytes, INT64_MAX - there);
     }
     const auto order = [&](int32_t d) { return std::tuple(-bytes[static_cast<size_t>(d)], d != device, d); };
     int32_t best = -1;

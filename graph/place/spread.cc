@@ -1,6 +1,7 @@
 #include "graph/place/spread.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -119,7 +120,7 @@ class Spreader {
     const auto [at, is_new] = copies_.try_emplace(int64_t{n} * target_.devices + device, -1);
     if (is_new) at->second = AddCopy(device, n);
     int64_t& copied = made_.graph.nodes[static_cast<size_t>(at->second)].bytes;
-    made_.copied_bytes += std::max<int64_t>(0, bytes - copied);
+    made_.copied_bytes += std::clamp<int64_t>(bytes - copied, 0, INT64_MAX - made_.copied_bytes);
     copied = std::max(copied, bytes);
     return at->second;
   }

@@ -10,8 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "graph/common/message.h"
 #include "penstock/profile.h"
+#include "penstock/status_macros.h"
+#include "src/analysis/over_devices.h"
 #include "src/analysis/what_if.h"
 #include "src/cli/command_line.h"
+#include "src/cli/device_list.h"
 #include "src/cli/find_graphs.h"
 #include "src/cli/machine_file.h"
 #include "src/cli/read_profile.h"
@@ -25,9 +28,13 @@ constexpr int32_t kMostSlotsShown = 4;
 struct SimulateArguments {
   std::string file, graph, mode, machine;  // machine: empty: the one that is kept
   std::vector<std::string> scale;
-  int32_t runs = 64, slots = 0;
+  std::string devices;  // empty: as it is
+  int32_t runs = 0, slots = 0;  // 0: not said
   double upload_gbs = 0, download_gbs = 0;
+  double peer_gbs = 0, crossing_us = -1;  // 0 and -1: not said
 };
+
+constexpr int32_t kUsualRuns = 64;
 
 absl::Status WrongArgument(std::string_view what) { return absl::InvalidArgumentError(std::string(what)); }
 
@@ -63,6 +70,26 @@ absl::StatusOr<Prediction> Predict(analysis::SimulatedGraph simulated) {
   return Prediction{std::move(simulated), *std::move(result)};
 }
 
+absl::Status AddSlots(const analysis::SimulatedGraph& changed, Simulations& all) {
+  for (int32_t slots = 1; slots <= kMostSlotsShown; ++slots) {
+    PENSTOCK_ASSIGN_OR_RETURN(analysis::SimulatedGraph simulated,
+                              analysis::WithChanges(changed, *all.graph, {.slots = slots}));
+    PENSTOCK_ASSIGN_OR_RETURN(Prediction prediction, Predict(std::move(simulated)));
+    all.slots.push_back(std::move(prediction));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddDevices(const analysis::SimulatedGraph& changed, const SimulateArguments& arguments,
+                        const analysis::Machine* machine, Simulations& all) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int32_t> counts, ParseDeviceList(arguments.devices));
+  PENSTOCK_ASSIGN_OR_RETURN(analysis::PeerLinks links,
+                            analysis::PeerLinksOf(*all.profile, *all.graph, machine, arguments.peer_gbs));
+  if (arguments.crossing_us >= 0) links.crossing_us = arguments.crossing_us;
+  PENSTOCK_ASSIGN_OR_RETURN(all.devices, analysis::SimulateOverDevices(changed, *all.graph, std::move(links), counts));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Simulations> SimulateAll(const Profile& profile, const SimulateArguments& arguments, std::ostream& err) {
   const auto at = GraphNamed(profile, arguments.graph);
   if (!at.ok()) return at.status();
@@ -71,7 +98,9 @@ absl::StatusOr<Simulations> SimulateAll(const Profile& profile, const SimulateAr
   if (!known.ok()) return known.status();
   auto simulated = analysis::SimulatedGraphOf(profile, *at, known->get());
   if (!simulated.ok()) return simulated.status();
-  simulated->options.runs = arguments.runs;
+  const size_t nodes = all.graph->nodes.size();
+  simulated->options.runs = arguments.devices.empty() ? kUsualRuns : analysis::RunsOverDevices(nodes);
+  if (arguments.runs > 0) simulated->options.runs = arguments.runs;
   const auto changes = ChangesOf(arguments);
   if (!changes.ok()) return changes.status();
   auto changed = analysis::WithChanges(*simulated, *all.graph, *changes);
@@ -80,13 +109,8 @@ absl::StatusOr<Simulations> SimulateAll(const Profile& profile, const SimulateAr
   auto measured = Predict(*std::move(simulated));
   if (!measured.ok()) return measured.status();
   all.as_measured = *std::move(measured);
-  for (int32_t slots = 1; slots <= kMostSlotsShown; ++slots) {
-    auto with_slots = analysis::WithChanges(*changed, *all.graph, {.slots = slots});
-    if (!with_slots.ok()) return with_slots.status();
-    auto prediction = Predict(*std::move(with_slots));
-    if (!prediction.ok()) return prediction.status();
-    all.slots.push_back(*std::move(prediction));
-  }
+  PENSTOCK_RETURN_IF_ERROR(arguments.devices.empty() ? AddSlots(*changed, all)
+                                                     : AddDevices(*changed, arguments, known->get(), all));
   if (changes->empty()) return all;
   auto prediction = Predict(*std::move(changed));
   if (!prediction.ok()) return prediction.status();
@@ -95,6 +119,9 @@ absl::StatusOr<Simulations> SimulateAll(const Profile& profile, const SimulateAr
 }
 
 ExitCode RunSimulate(const SimulateArguments& arguments, Console& console) {
+  if (arguments.devices.empty() && (arguments.peer_gbs > 0 || arguments.crossing_us >= 0)) {
+    return console.Fail(WrongArgument("--peer-gbs and --crossing-us count with --devices only; say --devices too"));
+  }
   const auto profile = ReadProfile(arguments.file);
   if (!profile.ok()) return console.Fail(profile.status());
   const auto all = SimulateAll(*profile, arguments, console.err);
@@ -115,7 +142,10 @@ void AddSimulate(CLI::App& app, Action& action) {
   command->add_option("FILE", arguments->file, "The profile")->required();
   command->add_option("--graph", arguments->graph,
                       "A graph by its name or its executable's number; else the one launched most often");
-  command->add_option("--runs", arguments->runs, "How many runs to simulate")->check(CLI::Range(1, 100'000));
+  command
+      ->add_option("--runs", arguments->runs,
+                   "How many runs to simulate; else 64, or fewer of large graphs with --devices")
+      ->check(CLI::Range(1, 100'000));
   command->add_option("--slots", arguments->slots, "With so many slots")->check(CLI::Range(1, 4096));
   command->add_option("--mode", arguments->mode, "Submitted on streams, or as graphs")
       ->check(CLI::IsMember({"stream", "graph"}));
@@ -123,9 +153,22 @@ void AddSimulate(CLI::App& app, Action& action) {
       ->check(CLI::Range(1e-3, 1e6));
   command->add_option("--download-gbs", arguments->download_gbs, "With downloads of so many GB/s")
       ->check(CLI::Range(1e-3, 1e6));
-  command->add_option("--machine", arguments->machine,
-                      "For a graph that has not run: what the machine can do (penstock calibrate makes the file); by "
-                      "default the file that it keeps, if there is one");
+  command->add_option(
+      "--machine", arguments->machine,
+      "For a graph that has not run, and for --devices: what the machine can do (penstock calibrate makes "
+      "the file); by default the file that it keeps, if there is one");
+  command->add_option(
+      "--devices", arguments->devices,
+      "1,2,4 or 1..1024: spread over so many devices that are like the graph's, by affinity and by HEFT; "
+      "a node takes the fewer of the bytes that the one before it writes and it reads");
+  command
+      ->add_option("--peer-gbs", arguments->peer_gbs,
+                   "With --devices: copies between devices at so many GB/s, instead of what the machine file says")
+      ->check(CLI::Range(1e-3, 1e6));
+  command
+      ->add_option("--crossing-us", arguments->crossing_us,
+                   "With --devices: from the end of a node until one on another device may begin; else 6")
+      ->check(CLI::Range(0.0, 1e6));
   command->add_option("--scale", arguments->scale, "NODE=FACTOR: with a node that takes its time times a factor");
   command->callback(
       [arguments, &action] { action = [arguments](Console& console) { return RunSimulate(*arguments, console); }; });

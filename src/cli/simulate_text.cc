@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "graph/common/message.h"
+#include "src/cli/over_devices_text.h"
 #include "src/cli/text.h"
 
 namespace penstock::cli {
@@ -209,6 +210,7 @@ std::string TextOf(const Simulations& all) {
   WriteBusy(all, to);
   WritePath(all, to);
   WriteSlots(all, to);
+  if (all.devices) to += TextOf(*all.devices);
   return to;
 }
 
@@ -231,6 +233,7 @@ nlohmann::json JsonOf(const Simulations& all) {
   }
   json["with_slots"] = nlohmann::json::array();
   for (const Prediction& p : all.slots) json["with_slots"].push_back(JsonOfPrediction(all, p));
+  if (all.devices) json["over_devices"] = JsonOf(*all.devices);
   return json;
 }
 

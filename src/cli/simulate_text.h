@@ -11,6 +11,7 @@
 #include "graph/simulate/simulate.h"
 #include "nlohmann/json.hpp"
 #include "penstock/profile.h"
+#include "src/analysis/over_devices.h"
 #include "src/analysis/sim_graph.h"
 
 namespace penstock::cli {
@@ -27,6 +28,7 @@ struct Simulations {
   Prediction as_measured{};
   std::optional<Prediction> changed{};
   std::vector<Prediction> slots{};  // the same with other numbers of slots
+  std::optional<analysis::OverDevices> devices{};  // the same over other numbers of devices
 
   const Prediction& shown() const { return changed ? *changed : as_measured; }
 };

@@ -115,6 +115,9 @@ TEST(AssignByAffinity, GoesWhereTheMostBytesAre) {
   const absl::StatusOr<Assignment> found = AssignByAffinity(graph, 1);
   ASSERT_OK(found.status());
   EXPECT_THAT(found->device, ElementsAre(0, 2, 2, 1, 0));
+  // More than 64 bits can count.
+  graph.tasks[3].inputs = {{1, INT64_MAX}, {2, INT64_MAX}, {0, INT64_MAX}};
+  EXPECT_EQ(AssignByAffinity(graph, 1)->device[3], 0);
 }
 
 // Three processors of two kinds, and the same with a kind for each.

@@ -94,6 +94,8 @@ TEST(SpreadOver, CopiesOnceForAllReadersOnADeviceWhatTheyNeedMost) {
   spread = Spread(fan, {0, 1, 1, 2, 0}, Over(3));
   EXPECT_EQ(spread.copies, 2);
   EXPECT_EQ(spread.copied_bytes, (5 + 3) * kMega);
+  for (auto& bytes : fan.bytes) std::fill(bytes.begin(), bytes.end(), INT64_MAX);
+  EXPECT_EQ(Spread(fan, {0, 1, 2, 3, 0}, Over(4)).copied_bytes, INT64_MAX);  // and no more, though there are more
 }
 
 TEST(SpreadOver, WhatOnlyComesAfterCrossesWithoutACopy) {

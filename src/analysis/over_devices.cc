@@ -97,9 +97,7 @@ class OverDevicesSimulation {
     graph_.memory.clear();
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       auto& bytes = bytes_.emplace_back();
-      for (const int32_t p : graph_.nodes[n].after) {
-        bytes.push_back(std::min(of.nodes[static_cast<size_t>(p)].written_bytes, of.nodes[n].read_bytes));
-      }
+      for (const int32_t p : graph_.nodes[n].after) bytes.push_back(BytesOf(p, n, of));
     }
   }
 
@@ -120,6 +118,12 @@ class OverDevicesSimulation {
   }
 
  private:
+  // An edge that is none is refused when the graph is spread.
+  static int64_t BytesOf(int32_t from, size_t to, const Profile::Graph& of) {
+    if (from < 0 || static_cast<size_t>(from) >= of.nodes.size()) return 0;
+    return std::min(of.nodes[static_cast<size_t>(from)].written_bytes, of.nodes[to].read_bytes);
+  }
+
   graph::SpreadTarget TargetOf(int32_t devices) const {
     graph::SpreadTarget target;
     target.devices = devices;

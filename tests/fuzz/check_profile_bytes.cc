@@ -6,10 +6,12 @@
 
 #include "graph/simulate/simulate.h"
 #include "src/analysis/doctor.h"
+#include "src/analysis/over_devices.h"
 #include "src/analysis/runs.h"
 #include "src/analysis/sim_graph.h"
 #include "src/analysis/summary.h"
 #include "src/cli/findings_json.h"
+#include "src/cli/over_devices_text.h"
 #include "src/cli/plan_picture.h"
 #include "src/cli/read_profile.h"
 #include "src/cli/report_page.h"
@@ -34,6 +36,22 @@ std::string ProblemOfRefusal(const absl::Status& refused) {
   return "";
 }
 
+std::string ProblemOfSimulation(const Profile& profile, size_t graph) {
+  auto simulated = analysis::SimulatedGraphOf(profile, graph, nullptr);
+  if (!simulated.ok()) return "";
+  simulated->options.runs = 3;
+  const absl::Status refused = graph::Simulate(simulated->graph, simulated->options).status();
+  if (HasControls(Text(refused), false)) return "a refused simulation has control characters";
+  const Profile::Graph& of = profile.graphs[graph];
+  const auto links = analysis::PeerLinksOf(profile, of, nullptr, /*peer_gbs=*/100);
+  if (HasControls(Text(links.status()), false)) return "a graph that is not spread has control characters";
+  if (!links.ok()) return "";
+  const auto over = analysis::SimulateOverDevices(*simulated, of, *links, {1, 3});
+  if (HasControls(Text(over.status()), false)) return "a graph that cannot be spread has control characters";
+  if (!over.ok()) return "";
+  return HasControls(cli::TextOf(*over), true) ? "a graph over devices is shown with control characters" : "";
+}
+
 std::string ProblemOfViews(const Profile& profile) {
   cli::GraphPlaces all;
   for (size_t g = 0; g < profile.graphs.size(); ++g) all.push_back(g);
@@ -47,11 +65,7 @@ std::string ProblemOfViews(const Profile& profile) {
   const analysis::Diagnosis diagnosis = analysis::Diagnose(profile, nullptr);
   cli::ReportPage(profile, "fuzzed", cli::FindingsJson(diagnosis));
   for (const size_t g : all) {
-    auto simulated = analysis::SimulatedGraphOf(profile, g, nullptr);
-    if (!simulated.ok()) continue;
-    simulated->options.runs = 3;
-    const auto result = graph::Simulate(simulated->graph, simulated->options);
-    if (!result.ok() && HasControls(Text(result.status()), false)) return "a refused simulation has control characters";
+    if (std::string problem = ProblemOfSimulation(profile, g); !problem.empty()) return problem;
   }
   return cli::TraceJson(profile, runs, summary, 3).dump().empty() ? "no JSON" : "";
 }

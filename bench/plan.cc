@@ -4,7 +4,8 @@
 //
 // Shapes: a chain on one buffer; eight chains side by side; the three-point stencil, eight wide, on buffers and on
 // boxes of one buffer; and random layers of 32 nodes, each reading one to four buffers of the layer before and writing
-// one of its own, so that lifetimes are packed. Beside them, 1000 Ifs of ten nodes: many small plans.
+// one of its own, so that lifetimes are packed. Beside them, 1000 Ifs of ten nodes: many small plans. And what it costs
+// to place a graph on eight devices: three plans at most, and a simulation of each.
 //
 // The planner has no public entry of its own, so this one benchmark looks behind include/.
 #include <time.h>
@@ -18,6 +19,9 @@
 
 #include "graph/control/fold.h"
 #include "graph/passes/passes.h"
+#include "graph/place/assign.h"
+#include "graph/place/choose_placement.h"
+#include "graph/place/figures.h"
 #include "graph/plan/plan.h"
 #include "harness.h"
 #include "penstock/ps.h"
@@ -145,11 +149,12 @@ struct Size {
   int nodes, repeats;
 };
 
-penstock::graph::PlanOptions OneDevice() {
+penstock::graph::PlanOptions HostDevices(int count) {
   penstock::graph::PlanOptions options;
-  options.devices.push_back({.name = "host:0"});
+  for (int d = 0; d < count; ++d) options.devices.push_back({.name = "host:" + std::to_string(d)});
   return options;
 }
+penstock::graph::PlanOptions OneDevice() { return HostDevices(1); }
 
 // Microseconds of this thread's own time: a plan is made by one thread, and a busy machine takes it off its core.
 double ThreadTime() {
@@ -208,6 +213,38 @@ class Planning {
     for (const penstock::graph::Pass& pass : penstock::graph::Passes()) Row(pass.name, times[at++]);
     Row("Lower", times[at++]);
     Row("~Draft", times[at]);
+  }
+
+  // On eight devices: the tasks, the assignments that are not trivial, and all of it.
+  void RunPlacement() {
+    namespace pg = penstock::graph;
+    const pg::PlanOptions devices = HostDevices(8);
+    pg::PlaceTasks tasks;
+    std::vector<double> reading, assigning, all;
+    std::string taken;
+    for (int r = 0; r <= std::min(size_.repeats, 7); ++r) {
+      const ps::MachineFigures figures = pg::AssumeFigures(nullptr, devices.devices);
+      const double reads = TimeOf([&] { tasks = pg::MakePlaceTasks(graph_.model(), devices, figures); });
+      const double assigns = TimeOf([&] {
+        Must(pg::AssignByAffinity(tasks.graph, 0).status());
+        Must(pg::AssignByHeft(tasks.graph).status());
+      });
+      absl::StatusOr<pg::PlacedPlan> placed = absl::UnknownError("");
+      const double chooses = TimeOf([&] { placed = pg::ChoosePlacement(graph_.model(), devices, {}); });
+      const pg::PlacedPlan chosen = Must(std::move(placed));
+      for (const auto& candidate : chosen.candidates) {
+        if (candidate.taken) taken = candidate.name;
+      }
+      if (r == 0) continue;  // for warming up
+      reading.push_back(reads / size_.nodes);
+      assigning.push_back(assigns / size_.nodes);
+      all.push_back(chooses / size_.nodes);
+    }
+    const std::string title = Title() + " on 8 devices: ";
+    report_.Alone(title + "tasks", "us a node", SpreadOf(reading), "-");
+    report_.Alone(title + "assignments", "us a node", SpreadOf(assigning), AtMost(SpreadOf(assigning).median, 3));
+    report_.Alone(title + "all of the placement, taken: " + taken, "us a node", SpreadOf(all),
+                  AtMost(SpreadOf(all).median, 10));
   }
 
   void RunCompile(ps::Runtime& runtime) {
@@ -284,6 +321,7 @@ void Main(const Options& options) {
   for (const Shape& shape : kShapes) {
     Planning planning(shape, sizes[sizes.size() / 2], report);
     planning.RunPasses();
+    planning.RunPlacement();
     planning.RunCompile(runtime);
   }
   RunConstructs(sizes[sizes.size() / 2], report);

@@ -50,6 +50,8 @@ struct NodeFacts {
   HostWay host_way;
   DeviceId device;  // as declared
   int32_t priority;
+  // Whether PlanOptions::placement may say where it runs. Parts of a construct have plans of their own.
+  bool may_be_placed() const { return device < 0 && kind < NodeKind::kHost; }
 };
 
 // A NodeRef::InPlace, by the node's accesses.
@@ -82,6 +84,12 @@ struct Records {
 
   const Name& buffer_name(BufferId buffer) const { return model.buffers[buffer].name; }
   const std::string& device_name(DeviceId device) const { return options.devices[device].name; }
+  // Where the options place the node instead of on the default device; none: nowhere else.
+  DeviceId PlacedOn(DeclId node) const {
+    if (node >= options.placement.count() || !nodes[node].may_be_placed()) return {};
+    const DeviceId device = options.placement[node];
+    return device == options.default_device ? DeviceId() : device;
+  }
 };
 
 struct Checked {

@@ -1,6 +1,7 @@
-// Place: assigns each node its pinned device, or the default one. Host nodes run on workers and have none; those that a
-// device requests by hostcall have that device. States, and buffers for which device memory is bound, have their
-// contents on a device before and after the run.
+// Place: assigns each node its pinned device or, without a pin, the one of PlanOptions::placement or the default one.
+// Host nodes run on workers and have none; those that a device requests by hostcall have that device. States, and
+// buffers for which device memory is bound, have their contents on a device before and after the run: users who bind
+// memory need not know where nodes are placed.
 #include <algorithm>
 
 #include "graph/common/is_asked_for.h"
@@ -66,13 +67,18 @@ Placed Place(const Records& records, const Checked& checked) {
     const DeviceId device = node.device >= 0 ? DeviceId(node.device) : records.options.default_device;
     placed.device.push_back(node.kind == NodeKind::kHost ? DeviceId() : device);
   }
-  FindHostcallers(records, checked, placed);
   placed.home.assign(records.buffers.size(), -1);
   for (const BufferId b : records.buffers.ids()) {
     placed.home[b] = DeclaredHome(records, b);
   }
   if (std::any_of(records.buffers.begin(), records.buffers.end(), IsBoundOnDevice))
     FindBoundHomes(records, checked, placed);
+  if (!records.options.placement.empty()) {
+    for (const DeclId n : records.nodes.ids()) {
+      if (const DeviceId device = records.PlacedOn(n); device >= 0) placed.device[n] = device;
+    }
+  }
+  FindHostcallers(records, checked, placed);
   return placed;
 }
 

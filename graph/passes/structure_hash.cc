@@ -15,7 +15,8 @@
 namespace penstock::graph {
 namespace {
 
-enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions, kInPlace, kProgrammatic };  // kName: names.h
+// kName: names.h
+enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions, kInPlace, kProgrammatic, kPlaced };
 
 class Structure {
  public:
@@ -110,7 +111,10 @@ class Structure {
     for (const DeclId p : checked.declared[i]) {
       edges += Fold(kEdge, nodes_.hash(p));
     }
-    return Hash(records_.node_hash[i])(i < costs.count() && costs[i] >= 0, cost)(edges).value();
+    Hash hash(records_.node_hash[i]);
+    hash(i < costs.count() && costs[i] >= 0, cost)(edges);
+    if (const DeviceId placed = records_.PlacedOn(i); placed >= 0) hash(kPlaced, placed);
+    return hash.value();
   }
 
   void AddShape(Hash& hash, const KernelShape& shape) const {

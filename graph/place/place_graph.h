@@ -6,6 +6,7 @@
 // Threads: plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>

@@ -255,6 +255,9 @@ struct PlanDevice {
 struct PlanOptions {
   Table<DeviceId, PlanDevice> devices;
   DeviceId default_device = 0;  // the device of nodes without a pin
+  // Devices of nodes without a pin, instead; missing or none: the default one. Host nodes and constructs ignore it, and
+  // so do buffers for which device memory is bound.
+  Table<DeclId, DeviceId> placement{};
   bool in_construct = false;  // of a part of a construct that this device decides: it asks for Host nodes in any case
   int32_t max_lanes = 8;  // compute lanes per device
   int32_t slots = 1;  // the number of arenas checked against the device's memory and pinned_bytes

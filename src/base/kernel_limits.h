@@ -15,6 +15,7 @@ struct KernelLimits {
   std::array<int64_t, 3> grid{INT32_MAX, 65535, 65535};
   int64_t shared_bytes = 227 << 10;  // per block, static and dynamic together, for kernels that opt in
   int64_t argument_bytes = 32764;
+  friend bool operator==(const KernelLimits&, const KernelLimits&) = default;
 };
 
 }  // namespace penstock::base

@@ -118,6 +118,7 @@ TEST(TwinCheck, OfRandomGraphsIsPlannedInTheDeclaredOrder) {
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     RandomGraph random = MakeRandomGraph(seed, 12);
     random.options.costs.clear();  // they are of other nodes
+    random.options.placement.clear();
     std::vector<std::string> unchecked;
     const Model model = WithHostChecks(random.builder.model, 0, unchecked);
     checked += std::count_if(model.nodes.begin(), model.nodes.end(),

@@ -115,6 +115,7 @@ bool SwapConflictingNodes(RandomGraph& g, Random& random) {
   const size_t n = found[Below(random, found.size())];
   std::swap(nodes[n - 1], nodes[n]);
   if (n < g.options.costs.size()) std::swap(g.options.costs[n - 1], g.options.costs[n]);
+  if (n < g.options.placement.size()) std::swap(g.options.placement[n - 1], g.options.placement[n]);
   const auto a = static_cast<int32_t>(n) - 1, b = static_cast<int32_t>(n);
   for (NodeDecl& node : nodes) {
     for (DeclId& other : node.after) other = other == a ? b : other == b ? a : int32_t{other};
@@ -131,6 +132,22 @@ bool RemoveLastNode(RandomGraph& g, Random&) {
   }
   nodes.pop_back();
   if (!g.options.costs.empty()) g.options.costs.pop_back();
+  if (!g.options.placement.empty()) g.options.placement.pop_back();
+  return true;
+}
+
+// A node that has no pin, on another device than the one where it is.
+bool PlaceElsewhere(RandomGraph& g, Random& random) {
+  const Nodes& nodes = g.builder.model.nodes;
+  std::vector<size_t> found;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (nodes[n].device < 0 && nodes[n].kind < NodeKind::kHost) found.push_back(n);
+  }
+  const auto devices = static_cast<int32_t>(g.options.devices.size());
+  if (devices == 1 || found.empty()) return false;
+  g.options.placement.resize(nodes.size());
+  DeviceId& device = g.options.placement[found[Below(random, found.size())]];
+  device = ((device < 0 ? g.options.default_device : device) + 1) % devices;
   return true;
 }
 
@@ -399,6 +416,7 @@ constexpr GraphChange kChanges[] = {
        g.options.costs[Below(r, g.options.costs.size())] = 123;
        return true;
      }},
+    {"placement", PlaceElsewhere},
     {"lanes", [](RandomGraph& g, Random&) { return ++g.options.max_lanes, true; }},
     {"default device",
      [](RandomGraph& g, Random&) {

@@ -46,6 +46,7 @@ class Permutation {
     for (BufferDecl& buffer : model.buffers) Refer(buffer);
     for (NodeDecl& node : model.nodes) Refer(node);
     if (!options_.costs.empty()) again.options.costs = Reordered(options_.costs, nodes);
+    if (!options_.placement.empty()) again.options.placement = Reordered(options_.placement, nodes);
     return again;
   }
 

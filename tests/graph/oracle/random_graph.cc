@@ -22,6 +22,7 @@ class Generator {
         leased_(static_cast<uint32_t>(seed * 0x9e3779b97f4a7c15 >> 32)),
         on_device_(static_cast<uint32_t>(seed * 0xd1342543de82ef95 >> 32)),
         asked_(static_cast<uint32_t>(seed * 0xaf251af3b0f025b5 >> 32)),
+        placed_(static_cast<uint32_t>(seed * 0x2545f4914f6cdd1d >> 32)),
         partial_(static_cast<uint32_t>(seed * 0x9fb21c651e98df25 >> 32)),
         batch_from_(seed % 3 < 2 ? 2 + 3 * static_cast<int32_t>(seed % 3) : INT32_MAX),
         nodes_(nodes) {}
@@ -55,10 +56,18 @@ class Generator {
     if (Chance(3)) {
       for (size_t n = 0; n < g().model.nodes.size(); ++n) out_.options.costs.push_back(Below(100) - 10);
     }
+    if (placed_() % 4 == 0) Place(static_cast<uint32_t>(devices));
     return std::move(out_);
   }
 
  private:
+  // Somewhere, or nowhere: of nodes with a pin and on the host too, which must not mind.
+  void Place(uint32_t devices) {
+    for (size_t n = 0; n < g().model.nodes.size(); ++n) {
+      out_.options.placement.push_back(static_cast<int32_t>(placed_() % (devices + 1)) - 1);
+    }
+  }
+
   // What has been written of a buffer that has memory.
   struct Contents {
     std::vector<bool> written;  // atoms
@@ -328,6 +337,7 @@ class Generator {
   const uint32_t leased_;  // bits: which pinned buffers are the slot's own
   const uint32_t on_device_;  // three bits each: which other bound ones have device memory
   std::mt19937 asked_;  // how Host nodes are called
+  std::mt19937 placed_;  // which nodes are placed where
   std::mt19937 partial_;  // which accesses write some elements, or are scratch
   unsigned ways_ = 1;
   const int32_t batch_from_;
@@ -376,6 +386,7 @@ RandomPlan Planned(RandomGraph graph, uint64_t seed) {
 void MoveToFirstDevice(RandomGraph& graph) {
   graph.options.devices.resize(1);
   graph.options.default_device = 0;
+  graph.options.placement.clear();
   for (NodeDecl& node : graph.builder.model.nodes) node.device = std::min(node.device, 0);  // -1: no pin
   for (BufferDecl& buffer : graph.builder.model.buffers) {
     if (buffer.state == nullptr) continue;

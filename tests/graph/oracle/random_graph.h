@@ -1,7 +1,7 @@
 // Small random graphs that are right by construction: every read comes after a write, every Output is written, After
 // makes no cycle, and joins whatever Unordered accesses leave open. Buffers of all roles and places, States, slices and
-// aliases, dimensions and offsets that are parameters, all kinds of nodes, host nodes, pins, priorities, costs, capped
-// lanes.
+// aliases, dimensions and offsets that are parameters, all kinds of nodes, host nodes, pins, placements, priorities,
+// costs, capped lanes.
 #pragma once
 
 #include <cstdint>

@@ -167,7 +167,9 @@ std::string CheckPlaces(const Model& model, const PlanOptions& options, const Pl
     const PlanNode& node = plan.nodes[n];
     if (node.decl < 0) continue;
     const NodeDecl& decl = model.nodes[node.decl];
-    DeviceId device = decl.device >= 0 ? DeviceId(decl.device) : options.default_device;
+    DeviceId device = options.default_device;
+    if (!options.placement.empty() && options.placement[node.decl] >= 0) device = options.placement[node.decl];
+    if (decl.device >= 0) device = decl.device;
     if (decl.kind == NodeKind::kHost) {
       device = -1;
       if (node.kind == PlanKind::kHostcall) {

@@ -1,0 +1,96 @@
+#include "graph/place/figures.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/common/message.h"
+
+namespace penstock::graph {
+namespace {
+
+using DeviceFigures = MachineFigures::Device;
+
+struct NamedAmount {
+  const char* name;
+  double DeviceFigures::* value;
+  double of_cuda, of_host;  // assumed, as src/analysis/assumed_machine.h does
+};
+constexpr NamedAmount kAmounts[] = {
+    {"memory", &DeviceFigures::memory, 300, 10}, {"fp32", &DeviceFigures::fp32, 8000, 10},
+    {"upload", &DeviceFigures::upload, 12, 5},   {"download", &DeviceFigures::download, 12, 5},
+    {"copy_us", &DeviceFigures::copy_us, 10, 5}, {"stream_node_us", &DeviceFigures::stream_node_us, 5, 5},
+};
+// What submitting a node to a stream takes, and a GPU until it sees the event of another one.
+constexpr double kSubmitMicros = 2, kCrossingMicros = 6;
+constexpr double kLeastFigure = 1e-6, kMostFigure = 1e12;
+
+bool IsFigure(double value) { return value == 0 || (value >= kLeastFigure && value <= kMostFigure); }
+
+absl::Status WrongFigures(const std::string& text) { return absl::InvalidArgumentError("MachineFigures: " + text); }
+
+absl::Status CheckDevice(const DeviceFigures& device, const std::string& name) {
+  if (device.name != name) {
+    return WrongFigures("a device is named '" + OneLine(device.name) + "' where the runtime has '" + OneLine(name) +
+                        "'; the figures are of another machine, or in another order");
+  }
+  for (const NamedAmount& amount : kAmounts) {
+    if (!IsFigure(device.*amount.value)) return WrongFigures(name + ": " + amount.name + " is no figure of a machine");
+  }
+  return device.kernels >= 0 ? absl::OkStatus() : WrongFigures(name + ": kernels is negative");
+}
+
+absl::Status CheckPeers(const std::vector<std::vector<double>>& peers, size_t devices) {
+  if (peers.empty()) return absl::OkStatus();
+  const std::string wanted = "; give a row and a column for each of the " + std::to_string(devices) + " devices";
+  if (peers.size() != devices) return WrongFigures("peers has " + std::to_string(peers.size()) + " rows" + wanted);
+  for (const std::vector<double>& row : peers) {
+    if (row.size() != devices)
+      return WrongFigures("a row of peers has " + std::to_string(row.size()) + " figures" + wanted);
+    for (const double gbs : row) {
+      if (!IsFigure(gbs)) return WrongFigures("peers has an entry that is no figure of a machine");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckFigures(const MachineFigures& figures, const Table<DeviceId, PlanDevice>& devices) {
+  if (figures.devices.size() != devices.size()) {
+    return WrongFigures("there are " + std::to_string(figures.devices.size()) + " devices and the runtime has " +
+                        std::to_string(devices.size()) + "; give the figures of all of them, in the runtime's order");
+  }
+  for (const DeviceId d : devices.ids()) {
+    const absl::Status status = CheckDevice(figures.devices[static_cast<size_t>(d)], devices[d].name);
+    if (!status.ok()) return status;
+  }
+  if (!IsFigure(figures.submit_us)) return WrongFigures("submit_us is no figure of a machine");
+  if (!IsFigure(figures.crossing_us)) return WrongFigures("crossing_us is no figure of a machine");
+  return CheckPeers(figures.peers, devices.size());
+}
+
+MachineFigures AssumeFigures(const MachineFigures* known, const Table<DeviceId, PlanDevice>& devices) {
+  MachineFigures all;
+  if (known != nullptr) all = *known;
+  all.devices.resize(devices.size());
+  for (const DeviceId d : devices.ids()) {
+    DeviceFigures& device = all.devices[static_cast<size_t>(d)];
+    device.name = devices[d].name;
+    for (const NamedAmount& amount : kAmounts) {
+      if (device.*amount.value == 0) device.*amount.value = devices[d].is_cuda ? amount.of_cuda : amount.of_host;
+    }
+    if (device.kernels == 0) device.kernels = 1;
+  }
+  all.peers.resize(devices.size(), std::vector<double>(devices.size()));
+  for (size_t a = 0; a < devices.size(); ++a) {
+    for (size_t b = 0; b < devices.size(); ++b) {
+      if (all.peers[a][b] == 0) all.peers[a][b] = 1 / (1 / all.devices[a].download + 1 / all.devices[b].upload);
+    }
+  }
+  if (all.submit_us == 0) all.submit_us = kSubmitMicros;
+  if (all.crossing_us == 0) all.crossing_us = kCrossingMicros;
+  return all;
+}
+
+}  // namespace penstock::graph

@@ -105,7 +105,9 @@ class Chooser {
     tried.placement = PlacementOf(model_, options_, tasks, *assigned);
     for (const Tried& earlier : candidates_) {
       if (&earlier == &tried || !IsSame(earlier.placement, tried.placement)) continue;
-      tried.report.why = absl::StrCat("left out: it places all nodes as ", earlier.report.name, " does");
+      tried.status = earlier.status;
+      if (earlier.plan)
+        tried.report.why = absl::StrCat("left out: it places all nodes as ", earlier.report.name, " does");
       return absl::OkStatus();
     }
     return MakeOne(tried);

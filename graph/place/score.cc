@@ -1,5 +1,9 @@
 #include "graph/place/score.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "graph/simulate/plan_sim_graph.h"
 #include "graph/simulate/simulate.h"
 #include "penstock/status_macros.h"
@@ -25,11 +29,18 @@ class Scorer {
     if (!options.as_graph) how.node_us = figures_.submit_us;
     how.crossing_us = figures_.crossing_us;
     PENSTOCK_ASSIGN_OR_RETURN(const SimResult result, Simulate(graph, how));
-    score_.makespan_us = result.makespan_us;
+    score_.makespan_us = result.makespan_us + figures_.crossing_us * OtherDevices();
     return std::move(score_);
   }
 
  private:
+  int OtherDevices() const {
+    std::vector<bool> is_used(figures_.devices.size());
+    for (const Lane& lane : plan_.lanes) is_used[static_cast<size_t>(lane.device)] = true;
+    const auto used = static_cast<int>(std::count(is_used.begin(), is_used.end(), true));
+    return std::max(used - 1, 0);
+  }
+
   void SetCost(const PlanNode& node, SimNode& to) {
     if (to.resource == SimResource::kNothing && to.us == 0) return;  // it has nothing to do
     if (IsCopy(node.kind)) return SetCopy(node, to);

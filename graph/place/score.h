@@ -1,7 +1,8 @@
 // Score: what a plan costs, by the simulation of one run of it (graph/simulate).
 //
-// Bound memory counts as pinned. A node that takes less than twice its launch leaves most of its device free: only time
-// and its lane bound it, not the kernels that run beside it.
+// Bound memory counts as pinned. Of a run on several devices the end of each device but one adds a crossing. A node
+// that takes less than twice its launch leaves most of its device free: only time and its lane bound it, not the
+// kernels that run beside it.
 //
 // Threads: pure functions and plain values.
 #pragma once

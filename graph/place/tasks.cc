@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/common/message.h"
 #include "graph/passes/passes.h"
 
 namespace penstock::graph {
@@ -117,6 +118,12 @@ class LastWriters {
   std::vector<Region> left_, rest_;
 };
 
+// More than any memory has; assign.cc may add up some 100 000 of them.
+constexpr int64_t kMostInput = int64_t{1} << 46;
+
+// As much as it takes of an arena.
+int64_t InArenaBytes(int64_t bytes) { return (bytes + kMostAlign - 1) / kMostAlign * kMostAlign; }
+
 class TaskMaker {
  public:
   TaskMaker(const Draft& draft, const Placed& placed, const MachineFigures& figures)
@@ -217,10 +224,16 @@ class TaskMaker {
 
   void AddAccess(const BoxRef& ref, int32_t task) {
     if (ref.base < 0) return;
-    if (!is_used_[ref.base]) made_.memory[static_cast<size_t>(task)] += records_.buffer_bytes[ref.base];
+    if (!is_used_[ref.base]) AddMemory(ref.base, task);
     is_used_[ref.base] = true;
     if (!Takes(ref.mode)) return;
     writers_.ForEach(ref, [&](int32_t from, int64_t bytes) { AddInput(task, from, bytes); });
+  }
+
+  // No sum of buffers exceeds 64 bits.
+  void AddMemory(BufferId buffer, int32_t task) {
+    int64_t& bytes = made_.memory[static_cast<size_t>(task)];
+    bytes = std::min(bytes, kMaxBytes / 2) + std::min(InArenaBytes(records_.buffer_bytes[buffer]), kMaxBytes / 2);
   }
 
   // Each task once.
@@ -232,7 +245,8 @@ class TaskMaker {
       at = static_cast<int32_t>(inputs.size());
       inputs.push_back({from, 0});
     }
-    inputs[static_cast<size_t>(at)].bytes += bytes;
+    int64_t& sum = inputs[static_cast<size_t>(at)].bytes;
+    sum = std::min(std::min(sum, kMostInput) + std::min(bytes, kMostInput), kMostInput);
   }
 
   void AddCosts(DeclId n) {

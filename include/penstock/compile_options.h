@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "penstock/control.h"
+#include "penstock/machine_figures.h"
 #include "penstock/mode.h"
+#include "penstock/placement.h"
 #include "penstock/progress.h"
 #include "penstock/trace.h"
 
@@ -34,9 +36,16 @@ struct CompileOptions {
   // run is under way for several times as long as the device works on it, and if the graph is small and 16 slots take
   // little of the device's memory; else 2. Executable::slots() tells how many there are.
   int slots = 0;
-  int device = 0;  // the device of nodes without a pin
+  int device = 0;  // the device of nodes without a pin; see also `placement`
   // If not empty, replaces `device` with several, each of which can do all of a run (Executable).
   std::vector<DeviceShare> devices{};
+  // Who decides where nodes without a pin run (placement.h). Under kAutomatic a run may use all devices of the kind of
+  // `device` at once, so `devices` may not name several, and `in_order` is refused. Pin a node that uses memory of one
+  // device that it does not declare, such as a pointer among its arguments.
+  Placement placement = Placement::kOneDevice;
+  // What the machine can do, for kAutomatic; null: figures are assumed. InvalidArgument: it is of other devices than
+  // the runtime's.
+  std::shared_ptr<const MachineFigures> figures{};
   // Under overload, refuses a launch at once (DeadlineExceeded) if the runs in front of it, in flight or waiting for a
   // slot, should take until its deadline: their number x the mean time that recent runs have added. Before some runs
   // have ended, and while nothing is in front, no launch is refused. So a mean that has become too long is corrected.

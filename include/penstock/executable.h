@@ -31,6 +31,7 @@
 #include "penstock/lease.h"
 #include "penstock/memory_report.h"
 #include "penstock/mode.h"
+#include "penstock/placement.h"
 #include "penstock/run.h"
 #include "penstock/state.h"
 #include "penstock/submission_report.h"
@@ -75,7 +76,8 @@ class PENSTOCK_EXPORT Executable {
   int slots() const;  // on all devices together
   int64_t launches() const;  // runs started so far
 
-  // The devices that its runs use, apart from those of pinned nodes, as indices of the runtime's list.
+  // The devices that its runs use, apart from those of nodes that are pinned or placed elsewhere, as indices of the
+  // runtime's list.
   std::vector<int> devices() const;
   // The part of this executable on one device, with the same slots and States, for launches there. NotFound: it
   // has none there.
@@ -107,6 +109,8 @@ class PENSTOCK_EXPORT Executable {
   // The name of submission_report() before 0.1.0.
   [[deprecated("renamed submission_report")]] SubmissionReport ledger() const { return submission_report(); }
 
+  // Where the nodes of the first device's plan are and, under Placement::kAutomatic, why (placement.h).
+  PlacementReport placement_report() const;
   // The first device's plan for human readers: as text with one node a line, or as a Graphviz digraph.
   std::string PlanText() const;
   std::string PlanDot() const;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "graph/common/message.h"
+#include "graph/place/choose_placement.h"
 #include "penstock/status_macros.h"
 #include "src/runtime/executable/device_replicas.h"
 #include "src/runtime/executable/graph_export.h"
@@ -118,6 +119,13 @@ MemoryReport Executable::memory() const { return set_ == nullptr ? MemoryReport(
 Mode Executable::Decide() { return set_ == nullptr ? Mode::kStream : set_->DecideMode(); }
 SubmissionReport Executable::submission_report() const {
   return set_ == nullptr ? SubmissionReport() : set_->submission_report();
+}
+PlacementReport Executable::placement_report() const {
+  if (set_ == nullptr) return {};
+  const runtime::CompiledGraph& graph = set_->first().graph();
+  std::vector<std::string> devices;
+  for (const driver::DeviceRef& device : graph.devices()) devices.push_back(device.info.name);
+  return graph::ReportPlacement(graph.plan(), graph.model(), devices, graph.placement());
 }
 std::string Executable::PlanText() const { return set_ == nullptr ? "" : TextOf(set_->first()); }
 std::string Executable::PlanDot() const {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "graph/common/message.h"
 #include "graph/declare/host_check.h"
+#include "graph/place/figures.h"
 #include "penstock/status_macros.h"
 #include "src/base/environment.h"
 #include "src/base/pace.h"
@@ -90,16 +91,15 @@ absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile(const De
   context_.in_order = options_.in_order;
   PENSTOCK_RETURN_IF_ERROR(CheckOptions());
   is_part_of_graph_ = declared.is_part_of_graph;
-  Mode wanted = Mode::kGraph;
   if (!is_part_of_graph_) {
-    PENSTOCK_ASSIGN_OR_RETURN(wanted, ModeSelection::Wanted(model(), options_));
+    PENSTOCK_ASSIGN_OR_RETURN(wanted_, ModeSelection::Wanted(model(), options_));
   }
-  const graph::PlanOptions plan_options = PlanOptionsOf(wanted);
+  const graph::PlanOptions plan_options = PlanOptionsOf(wanted_);
   if (declared.model != nullptr) PENSTOCK_RETURN_IF_ERROR(graph::CheckGraph(*declared.model, plan_options));
   PENSTOCK_RETURN_IF_ERROR(AddHostChecks(plan_options));
   PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
   if (is_part_of_graph_) modes_.ChooseGraph();
-  else modes_.Choose(wanted);
+  else modes_.Choose(wanted_);
   for (const std::string& shared : plan().shared_lanes) {
     if (modes_.mode() != Mode::kGraph) modes_.notes().push_back("on streams, " + shared);
   }
@@ -135,6 +135,10 @@ absl::Status Compiler::CheckOptions() const {
     return absl::InvalidArgumentError(prefix + ": CompileOptions::host_tolerance is " +
                                       std::to_string(options_.host_tolerance) + "; a tolerance is 0 or more");
   }
+  if (options_.figures != nullptr) {
+    const absl::Status figures = graph::CheckFigures(*options_.figures, PlanDevices());
+    if (!figures.ok()) return base::Prefixed(prefix + ": CompileOptions::figures", figures);
+  }
   if (options_.device_bytes < 0) {
     return absl::InvalidArgumentError(prefix + ": CompileOptions::device_bytes is " +
                                       std::to_string(options_.device_bytes) + "; give 0 for no limit, or more");
@@ -147,17 +151,25 @@ absl::Status Compiler::CheckOptions() const {
   return absl::OkStatus();
 }
 
+Table<DeviceId, graph::PlanDevice> Compiler::PlanDevices() const {
+  Table<DeviceId, graph::PlanDevice> devices;
+  for (const driver::DeviceRef& d : runtime().devices()) {
+    devices.push_back({.name = d.info.name,
+                       .is_cuda = d.info.kind == driver::DeviceKind::kCuda,
+                       .driver = d.driver_index,
+                       .memory_bytes = d.info.memory_bytes,
+                       .no_hostcalls = HostcallService::UnavailableReason(d.info),
+                       .limits = d.info.limits});
+  }
+  return devices;
+}
+
 graph::PlanOptions Compiler::PlanOptionsOf(Mode wanted) {
   graph::PlanOptions plan_options;
-  for (const driver::DeviceRef& d : runtime().devices()) {
-    plan_options.devices.push_back(
-        {d.info.name, d.info.kind == driver::DeviceKind::kCuda, d.driver_index, d.info.memory_bytes});
-    const std::string why = HostcallService::UnavailableReason(d.info);
-    plan_options.devices.back().no_hostcalls = why;
-    plan_options.devices.back().limits = d.info.limits;
-    if (!why.empty() && AnyHostcall(model())) {
-      modes_.notes().push_back("Host nodes part the run on " + d.info.name + ": " + why);
-    }
+  plan_options.devices = PlanDevices();
+  for (const graph::PlanDevice& device : plan_options.devices) {
+    if (device.no_hostcalls.empty() || !AnyHostcall(model())) continue;
+    modes_.notes().push_back("Host nodes part the run on " + device.name + ": " + device.no_hostcalls);
   }
   plan_options.default_device = options_.device;
   plan_options.in_construct = is_part_of_graph_;
@@ -195,9 +207,25 @@ graph::BeforePass Compiler::TellOfPasses() const {
       [this](int done, int total) { return Tell("planning", static_cast<size_t>(done), static_cast<size_t>(total)); };
 }
 
+// A plan on one device may become a graph.
+absl::StatusOr<graph::PlacedPlan> Compiler::MakePlacedPlan(const graph::PlanOptions& options) const {
+  if (options_.placement == Placement::kAutomatic) {
+    const bool is_cuda = options.devices[options.default_device].is_cuda;
+    return graph::ChoosePlacement(model(), options,
+                                  {.figures = options_.figures.get(),
+                                   .workers = std::max(runtime().workers().threads(), 1),
+                                   .one_as_graph = is_cuda && wanted_ != Mode::kStream},
+                                  TellOfPasses());
+  }
+  graph::PlacedPlan placed;
+  PENSTOCK_ASSIGN_OR_RETURN(placed.plan, graph::MakePlan(model(), options, TellOfPasses()));
+  return placed;
+}
+
 // If the devices lack capacity for the kernels that wait for the host, no kernel waits: Host nodes cut the plan.
 absl::Status Compiler::MakePlan(graph::PlanOptions options) {
-  PENSTOCK_ASSIGN_OR_RETURN(graph::Plan plan, graph::MakePlan(model(), options, TellOfPasses()));
+  PENSTOCK_ASSIGN_OR_RETURN(graph::PlacedPlan placed, MakePlacedPlan(options));
+  graph::Plan& plan = placed.plan;
   const int concurrent = options.in_order ? 1 : options.slots;
   const std::vector<int> hostcalls = MaxPendingHostcalls(plan, options.devices.size(), concurrent);
   for (size_t d = 0; d < hostcalls.size(); ++d) {
@@ -214,9 +242,10 @@ absl::Status Compiler::MakePlan(graph::PlanOptions options) {
                             " that wait on a device at once that too little is left";
     modes_.notes().push_back("Host nodes part the run: " + why);
     for (graph::PlanDevice& device : options.devices) device.no_hostcalls = why;
+    options.placement = placed.placement;
     PENSTOCK_ASSIGN_OR_RETURN(plan, graph::MakePlan(model(), options, TellOfPasses()));
   }
-  context_.graph.SetPlan(std::move(plan));
+  context_.graph.SetPlan(std::move(plan), std::move(placed.candidates));
   return absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "graph/place/choose_placement.h"
 #include "graph/plan/graph_schedule.h"
 #include "graph/plan/plan.h"
 #include "penstock/compile_options.h"
@@ -65,9 +66,11 @@ class Compiler {
 
  private:
   absl::Status CheckOptions() const;
+  Table<DeviceId, graph::PlanDevice> PlanDevices() const;
   graph::PlanOptions PlanOptionsOf(Mode wanted);
   bool MayBePartitioned(Mode mode) const;
   absl::Status AddHostChecks(const graph::PlanOptions& plan_options);
+  absl::StatusOr<graph::PlacedPlan> MakePlacedPlan(const graph::PlanOptions& options) const;
   absl::Status MakePlan(graph::PlanOptions options);
   absl::Status ChooseRegions(bool part_of_region);
   absl::StatusOr<LoadedKernels> LoadKernels();
@@ -100,6 +103,7 @@ class Compiler {
   RegionChoice regions_;
   int slot_count_ = 0;
   bool is_part_of_graph_ = false;
+  Mode wanted_ = Mode::kGraph;  // before anything is known of the plan
   std::vector<std::unique_ptr<RunSlot>> slots_;
 };
 

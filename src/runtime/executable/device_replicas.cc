@@ -42,6 +42,20 @@ absl::Status CheckShares(const Model& model, const std::vector<DeviceShare>& sha
   return sum > 0 ? absl::OkStatus() : refuse("gives every device the weight 0; one at least takes runs");
 }
 
+// Its runs use all devices at once: no other device could take some of them, nor keep their order.
+absl::Status CheckPlacement(const Model& model, const CompileOptions& options) {
+  if (options.placement == Placement::kOneDevice) return absl::OkStatus();
+  const std::string prefix = graph::Prefix(model) + ": CompileOptions::placement is kAutomatic ";
+  if (options.devices.size() > 1) {
+    return absl::InvalidArgumentError(
+        prefix + absl::StrCat("and CompileOptions::devices names ", options.devices.size(),
+                              "; each run is placed on all devices, and no device takes whole runs; give one of both"));
+  }
+  if (!options.in_order) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      prefix + "and in_order is set; no device can keep runs that use several in order; leave one of both out");
+}
+
 MemoryReport::Arena* Find(MemoryReport& report, const std::string& where) {
   const auto it = std::find_if(report.arenas.begin(), report.arenas.end(),
                                [&](const MemoryReport::Arena& arena) { return arena.where == where; });
@@ -110,6 +124,7 @@ absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::
         graph::Prefix(model) + absl::StrCat(": CompileOptions::in_order is set with ", shares.size(),
                                             " devices, whose runs no device can keep in order; compile for one"));
   }
+  PENSTOCK_RETURN_IF_ERROR(CheckPlacement(model, options));
   if (!options.devices.empty()) PENSTOCK_RETURN_IF_ERROR(CheckShares(model, shares, runtime->devices().size()));
   std::vector<Member> members;
   const ProgressFunction progress = PacedByHook(options.progress);

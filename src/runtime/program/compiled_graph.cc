@@ -35,8 +35,9 @@ CompiledGraph::CompiledGraph(std::shared_ptr<const Model> model, const std::vect
       label_(std::make_shared<const std::string>(graph::Prefix(*model_))),
       home_(default_device) {}
 
-void CompiledGraph::SetPlan(graph::Plan plan) {
+void CompiledGraph::SetPlan(graph::Plan plan, std::vector<PlacementReport::Candidate> placement) {
   plan_ = std::move(plan);
+  placement_ = std::move(placement);
   annotations_ = GraphAnnotations(plan_);
   lane_devices_.clear();
   for (const graph::Lane& lane : plan_.lanes) lane_devices_.push_back(device(lane.device).local);

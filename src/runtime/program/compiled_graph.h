@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "graph/plan/plan.h"
 #include "penstock/detail/model.h"
+#include "penstock/placement.h"
 #include "penstock/trace.h"
 #include "src/base/try_semaphore.h"
 #include "src/driver/device_ref.h"
@@ -34,12 +35,14 @@ class CompiledGraph {
 
   // Compile calls these setters in this order.
   void SetModel(std::shared_ptr<const Model> model) { model_ = std::move(model); }
-  void SetPlan(graph::Plan plan);
+  // `placement`: between which ways to place the nodes Compile chose; empty: it did not.
+  void SetPlan(graph::Plan plan, std::vector<PlacementReport::Candidate> placement);
   void SetProgram(Program program);
 
   const Model& model() const { return *model_; }
   const std::shared_ptr<const Model>& shared_model() const { return model_; }
   const graph::Plan& plan() const { return plan_; }
+  const std::vector<PlacementReport::Candidate>& placement() const { return placement_; }
   const Program& program() const { return program_; }
   const std::shared_ptr<Trace>& trace() const { return trace_; }  // null if runs are not recorded
   int64_t number() const { return number_; }  // of the executable, in the process
@@ -81,6 +84,7 @@ class CompiledGraph {
   std::shared_ptr<const Model> model_;
   const std::shared_ptr<const std::string> label_;
   graph::Plan plan_;
+  std::vector<PlacementReport::Candidate> placement_;
   Program program_;
   GraphAnnotations annotations_;
   int32_t home_;

@@ -48,7 +48,7 @@ struct Chosen : PlacedPlan {
 Chosen Choose(const ModelBuilder& g, const PlanOptions& options, const MachineFigures& figures) {
   absl::StatusOr<PlacedPlan> placed = ChoosePlacement(g.model, options, {.figures = &figures});
   EXPECT_TRUE(placed.ok()) << placed.status();
-  if (!placed.ok()) return {};
+  if (!placed.ok()) return {{}, {.graph = "", .devices = {}, .candidates = std::vector<Candidate>(3), .nodes = {}}};
   std::vector<std::string> names;
   for (const PlanDevice& device : options.devices) names.push_back(device.name);
   PlacementReport report = ReportPlacement(placed->plan, g.model, names, placed->candidates);
@@ -64,8 +64,9 @@ std::vector<int> DevicesOf(const PlacementReport& report) {
 const Candidate& Taken(const PlacementReport& report) {
   const auto taken = std::find_if(report.candidates.begin(), report.candidates.end(),
                                   [](const Candidate& candidate) { return candidate.taken; });
+  static const Candidate kNone{.name = "none"};
   EXPECT_NE(taken, report.candidates.end());
-  return *taken;
+  return taken != report.candidates.end() ? *taken : kNone;
 }
 
 // Chains of nodes, each on a buffer of its own of 100 bytes, side by side.
@@ -114,16 +115,35 @@ TEST(ChoosePlacement, LeavesAloneWhatGainsNothing) {
 
 // Two chains of 104 and 5 us: the second device saves less than 5 %, or 10 of 114.
 TEST(ChoosePlacement, AsksForOneInTwenty) {
-  const auto taken_for = [](double other) {
+  const auto taken_for = [](double other, double crossing_us = 1e-6) {
     ModelBuilder g;
     AddChains(g, 2, 1);
     PlanOptions options = Devices(2);
     options.costs = {104, other};
-    const Chosen placed = Choose(g, options, SlowBytes(2));
+    MachineFigures figures = SlowBytes(2);
+    figures.crossing_us = crossing_us;
+    const Chosen placed = Choose(g, options, figures);
     return Taken(placed.report).name + ", " + placed.report.candidates[2].why;
   };
   EXPECT_EQ(taken_for(5), "one device, left out: it gains less than 5 %");
   EXPECT_EQ(taken_for(10), "HEFT, taken: it is the fastest");
+  EXPECT_EQ(taken_for(10, 6),
+            "one device, left out: it gains less than 5 %");  // the end of the other device is seen later
+}
+
+// One device runs short kernels side by side, whose launches are most of what they take.
+TEST(ChoosePlacement, LeavesShortKernelsOnOneDevice) {
+  const auto taken_for = [](double us) {
+    ModelBuilder g;
+    AddChains(g, 4, 2);
+    PlanOptions options = Devices(4);
+    options.costs.assign(8, us);
+    MachineFigures figures = SlowBytes(4);
+    for (MachineFigures::Device& device : figures.devices) device.stream_node_us = 5;
+    return Taken(Choose(g, options, figures).report).name;
+  };
+  EXPECT_EQ(taken_for(9), "one device");
+  EXPECT_EQ(taken_for(11), "HEFT");
 }
 
 // A fork whose join needs all: 100 us in front and two of 300 us. One of these begins 40 us later on the other device;
@@ -215,6 +235,20 @@ TEST(ChoosePlacement, LeavesOutWhatDoesNotFit) {
   EXPECT_EQ(Taken(placed.report).why, "taken: one device has not enough memory");
   EXPECT_THAT(placed.report.candidates[0].why, HasSubstr("left out: graph 'g'"));
   EXPECT_EQ(placed.report.candidates[0].makespan_us, 0);
+  ModelBuilder chain;  // neither HEFT nor affinity would leave the device, if they knew no limits
+  for (int b = 0; b < 4; ++b) {
+    const int32_t buffer = chain.Scratch("buffer " + std::to_string(b), {150});
+    if (b == 0) chain.For("write 0", Out{buffer});
+    else chain.For("write " + std::to_string(b), In{buffer - 1}, Out{buffer});
+  }
+  for (int b = 0; b < 4; ++b) {
+    const int32_t use = chain.For("use " + std::to_string(b), Change{b});
+    chain.After(use, use - 1);
+  }
+  options.device_bytes = 2400;
+  const Chosen limited = Choose(chain, options, SlowBytes(2));
+  EXPECT_THAT(limited.report.candidates[0].why, HasSubstr("left out: graph 'g'"));
+  EXPECT_EQ(Taken(limited.report).name, "affinity") << limited.report.Text();
   options.device_bytes = 500;
   EXPECT_EQ(ChoosePlacement(g.model, options, {}).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Text(ChoosePlacement(g.model, options, {}).status()), Text(MakePlan(g.model, options).status()));

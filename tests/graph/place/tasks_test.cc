@@ -92,8 +92,8 @@ TEST(PlaceTasks, CountEachBufferOnceWhereMemoryIsLimited) {
   PlaceTasks tasks = TasksOf(g, options);
   EXPECT_EQ(tasks.graph.tasks[0].bytes, 0);
   LimitMemory(options, tasks);
-  EXPECT_EQ(tasks.graph.tasks[0].bytes, 40);
-  EXPECT_EQ(tasks.graph.tasks[1].bytes, 40);
+  EXPECT_EQ(tasks.graph.tasks[0].bytes, 256);
+  EXPECT_EQ(tasks.graph.tasks[1].bytes, 256);
   EXPECT_EQ(tasks.graph.tasks[2].bytes, 0);
   EXPECT_EQ(tasks.graph.devices[0].memory_bytes, 600);
   EXPECT_EQ(tasks.graph.devices[1].memory_bytes, 700);

@@ -27,6 +27,7 @@
 #include "penstock/device.h"
 #include "penstock/export.h"
 #include "penstock/pipeline_stats.h"
+#include "penstock/placement.h"
 #include "penstock/submission_report.h"
 #include "penstock/trace.h"
 
@@ -63,6 +64,8 @@ struct PENSTOCK_EXPORT Profile {
     std::vector<Node> nodes;  // Span::node is a place here
     int64_t launches = 0;  // so far
     SubmissionReport report;  // how it was submitted so far
+    // What Placement::kAutomatic compared, with `work_us` as in `devices`; empty: it had nothing to choose.
+    std::vector<PlacementReport::Candidate> placement;
   };
 
   // A pipeline. Its host stages have spans, whose executable is -1 and whose run is the ItemOptions::id of the item.

@@ -119,6 +119,14 @@ std::vector<int> JsonObject::Indices(const char* name) {
   return indices;
 }
 
+std::vector<double> JsonObject::Numbers(const char* name) {
+  std::vector<double> numbers;
+  ForElements(name, [&](const nlohmann::json& element, const std::string& place) {
+    KeepFirst(status_, place, TakeNumber(element, numbers.emplace_back()));
+  });
+  return numbers;
+}
+
 void JsonObject::Refuse(const char* name, const std::string& problem) { KeepFirst(status_, Place(name), problem); }
 
 }  // namespace penstock::cli

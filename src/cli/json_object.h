@@ -48,6 +48,7 @@ class JsonObject {
   std::string TextIfAny(const char* name);  // empty if there is no such member
   std::vector<std::string> Texts(const char* name);
   std::vector<int> Indices(const char* name);
+  std::vector<double> Numbers(const char* name);
   // Calls `each` with a JsonObject for each element of an array of objects.
   template <class F>
   void Objects(const char* name, F each) {

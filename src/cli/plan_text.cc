@@ -63,6 +63,18 @@ std::vector<std::vector<int>> NodesOfLanes(const Profile::Graph& graph) {
   return nodes;
 }
 
+std::string CandidateText(const Profile& profile, const PlacementReport::Candidate& candidate) {
+  std::string text = "  placement " + Shown(candidate.name) + ": " + Shown(candidate.why, 1000);
+  if (candidate.work_us.empty()) return text;
+  text += "; " + TimeText(candidate.makespan_us) + " a run, gain " + PercentText(candidate.gain) + "; work";
+  for (size_t d = 0; d < candidate.work_us.size() && d < profile.devices.size(); ++d) {
+    if (candidate.work_us[d] <= 0) continue;
+    text += " " + Shown(profile.devices[d].name) + " " + TimeText(candidate.work_us[d]) + ",";
+  }
+  return text + " copies " + SizeText(candidate.between_bytes) + " between devices, " + SizeText(candidate.host_bytes) +
+         " with the host";
+}
+
 std::string GraphHeading(const Profile::Graph& graph) {
   return "graph " + std::to_string(graph.executable) + " '" + Shown(graph.name) +
          "': " + CountText(static_cast<int64_t>(graph.nodes.size()), "node") + ", " +
@@ -77,6 +89,9 @@ void WritePlanText(const Profile& profile, const GraphPlaces& graphs, std::ostre
     if (place != graphs[0]) out << '\n';
     out << Wrapped(GraphHeading(graph), 4) << '\n';
     WriteNodes(profile, graph, out);
+    for (const PlacementReport::Candidate& candidate : graph.placement) {
+      out << Wrapped(CandidateText(profile, candidate), 8) << '\n';
+    }
     for (const std::string& note : graph.report.notes) out << Wrapped("  note: " + Shown(note, 1000), 8) << '\n';
   }
 }

@@ -81,6 +81,19 @@ SubmissionReport ReadReport(JsonObject from) {
   return report;
 }
 
+PlacementReport::Candidate ReadCandidate(JsonObject& from) {
+  PlacementReport::Candidate candidate;
+  candidate.name = from.Text("name");
+  candidate.taken = from.Flag("taken");
+  candidate.makespan_us = from.Number("makespan_us");
+  candidate.gain = from.Number("gain");
+  candidate.work_us = from.Numbers("work_us");
+  candidate.between_bytes = from.Bytes("between_bytes");
+  candidate.host_bytes = from.Bytes("host_bytes");
+  candidate.why = from.Text("why");
+  return candidate;
+}
+
 Profile::Graph ReadGraph(JsonObject& from) {
   Profile::Graph graph;
   graph.executable = from.Count("executable");
@@ -97,6 +110,9 @@ Profile::Graph ReadGraph(JsonObject& from) {
   });
   from.Objects("nodes", [&](JsonObject& one) { graph.nodes.push_back(ReadNode(one)); });
   graph.report = ReadReport(from.Object("report"));
+  if (from.Has("placement")) {  // only of graphs that were placed
+    from.Objects("placement", [&](JsonObject& one) { graph.placement.push_back(ReadCandidate(one)); });
+  }
   return graph;
 }
 

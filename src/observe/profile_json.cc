@@ -97,6 +97,19 @@ void WriteJson(JsonWriter& to, const Profile::Node& node) {
   to.Close('}');
 }
 
+void WriteJson(JsonWriter& to, const PlacementReport::Candidate& candidate) {
+  to.Open('{');
+  to.Member("name", candidate.name);
+  to.Member("taken", candidate.taken);
+  to.Member("makespan_us", candidate.makespan_us);
+  to.Member("gain", candidate.gain);
+  WriteArray(to, "work_us", candidate.work_us, [&](double us) { to.Value(us); });
+  to.Member("between_bytes", candidate.between_bytes);
+  to.Member("host_bytes", candidate.host_bytes);
+  to.Member("why", candidate.why);
+  to.Close('}');
+}
+
 void WriteJson(JsonWriter& to, const Profile::Graph& graph) {
   to.Line();
   to.Open('{');
@@ -116,6 +129,9 @@ void WriteJson(JsonWriter& to, const Profile::Graph& graph) {
   WriteArray(to, "nodes", graph.nodes, [&](const Profile::Node& node) { WriteJson(to, node); });
   to.Key("report");
   WriteJson(to, graph.report);
+  if (!graph.placement.empty()) {
+    WriteArray(to, "placement", graph.placement, [&](const PlacementReport::Candidate& one) { WriteJson(to, one); });
+  }
   to.Close('}');
 }
 

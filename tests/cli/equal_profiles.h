@@ -10,6 +10,8 @@
 
 namespace penstock {
 
+inline void ExpectEqual(double a, double b) { EXPECT_NEAR(a, b, 0.001); }
+
 inline void ExpectEqual(const Device& a, const Device& b) {
   EXPECT_EQ(a.name, b.name);
   EXPECT_EQ(a.description, b.description);
@@ -68,6 +70,17 @@ inline void ExpectEqual(const SubmissionReport& a, const SubmissionReport& b) {
   EXPECT_NEAR(a.capturing_us, b.capturing_us, 0.001);
 }
 
+inline void ExpectEqual(const PlacementReport::Candidate& a, const PlacementReport::Candidate& b) {
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_EQ(a.taken, b.taken);
+  EXPECT_NEAR(a.makespan_us, b.makespan_us, 0.001);
+  EXPECT_NEAR(a.gain, b.gain, 0.001);
+  ExpectEqualLists(a.work_us, b.work_us);
+  EXPECT_EQ(a.between_bytes, b.between_bytes);
+  EXPECT_EQ(a.host_bytes, b.host_bytes);
+  EXPECT_EQ(a.why, b.why);
+}
+
 inline void ExpectEqual(const Profile::Graph& a, const Profile::Graph& b) {
   EXPECT_EQ(a.executable, b.executable);
   EXPECT_EQ(a.name, b.name);
@@ -79,6 +92,7 @@ inline void ExpectEqual(const Profile::Graph& a, const Profile::Graph& b) {
   ExpectEqualLists(a.nodes, b.nodes);
   EXPECT_EQ(a.launches, b.launches);
   ExpectEqual(a.report, b.report);
+  ExpectEqualLists(a.placement, b.placement);
 }
 
 inline void ExpectEqual(const Span& a, const Span& b) {

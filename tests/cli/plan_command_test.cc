@@ -72,6 +72,22 @@ TEST(PlanCommand, ShowsNodesWithLanesEdgesBytesAndLines) {
                     ContainsRegex("look +host +host +1,0 +4 KiB +0 B +made\\.cu:31\n"), HasSubstr("note: a remark")));
 }
 
+TEST(PlanCommand, ShowsWhatPlacementCompared) {
+  const TemporaryFolder folder;
+  Profile profile = HostileProfile();
+  profile.graphs[0].placement = {{.name = "one\x1b[2J", .why = "left out"},
+                                 {.name = "HEFT",
+                                  .taken = true,
+                                  .makespan_us = 2000,
+                                  .gain = 0.25,
+                                  .work_us = {1500, 5, 5, 5, 5},
+                                  .why = "taken"}};
+  const Ran ran = RunPenstock({"plan", folder.Write("p", profile)});
+  ExpectPlain(ran.out);
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("  placement one\\x1b[2J: left out\n"),
+                             HasSubstr("  placement HEFT: taken; 2.00 ms a run, gain 25 %; work cuda:0 1.50 ms,")));
+}
+
 TEST(PlanCommand, TakesGraphsByNameOrNumber) {
   const TemporaryFolder folder;
   const std::string file = folder.Write("p", HostileProfile());

@@ -56,6 +56,7 @@ Profile::Graph ProfileGraphOf(const CompiledGraph& graph, int slots) {
   for (const graph::Arena& arena : plan.arenas) {
     (arena.device < 0 ? to.slot_pinned_bytes : to.slot_device_bytes) += arena.bytes;
   }
+  to.placement = graph.placement();
   for (const graph::Lane& lane : plan.lanes) to.lanes.push_back({lane.device, graph::LaneName(lane.kind)});
   for (const graph::PlanNode& from : plan.nodes) {
     Profile::Node node;

@@ -131,9 +131,8 @@ class Chooser {
   }
 
   void Score(Tried& tried) {
-    const bool is_one = tried.report.name == kWays[0].name;
     absl::StatusOr<PlaceScore> score =
-        ScoreOf(*tried.plan, tasks_, figures_, {.workers = how_.workers, .as_graph = is_one && how_.one_as_graph});
+        ScoreOf(*tried.plan, tasks_, figures_, {.workers = how_.workers, .as_graph = how_.as_graph});
     if (!score.ok()) {
       tried.report.why = "left out: " + OneLine(TextOf(score.status()));
       return;

@@ -27,7 +27,7 @@ inline constexpr double kLeastGain = 0.05;
 struct PlaceOptions {
   const MachineFigures* figures = nullptr;  // null: all are assumed
   int32_t workers = 1;  // of the host
-  bool one_as_graph = false;  // a plan on one device is submitted as a graph, not node by node
+  bool as_graph = false;  // plans are submitted as graphs, not node by node
 };
 
 struct PlacedPlan {

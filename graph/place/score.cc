@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kDeviceCopySpeed = 0.5;  // reads and writes each byte
 constexpr double kHostCopyGbs = 10;
+constexpr double kCrossingSubmitMicros = 2;  // of a launch, for each edge to another device
 
 class Scorer {
  public:
@@ -26,8 +27,10 @@ class Scorer {
     for (size_t d = 0; d < graph.devices.size(); ++d) graph.devices[d].kernels = figures_.devices[d].kernels;
     for (const NodeId n : plan_.nodes.ids()) SetCost(plan_.nodes[n], graph.nodes[static_cast<size_t>(n)]);
     SimOptions how{.runs = 1, .slots = 1, .workers = options.workers};
-    if (!options.as_graph) how.node_us = figures_.submit_us;
+    how.as_graphs = options.as_graph;
+    how.node_us = figures_.submit_us;
     how.crossing_us = figures_.crossing_us;
+    if (options.as_graph) how.crossing_submit_us = kCrossingSubmitMicros;
     PENSTOCK_ASSIGN_OR_RETURN(const SimResult result, Simulate(graph, how));
     score_.makespan_us = result.makespan_us + figures_.crossing_us * OtherDevices();
     return std::move(score_);

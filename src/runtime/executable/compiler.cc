@@ -207,14 +207,14 @@ graph::BeforePass Compiler::TellOfPasses() const {
       [this](int done, int total) { return Tell("planning", static_cast<size_t>(done), static_cast<size_t>(total)); };
 }
 
-// A plan on one device may become a graph.
+// On CUDA devices plans become graphs, unless streams are asked for.
 absl::StatusOr<graph::PlacedPlan> Compiler::MakePlacedPlan(const graph::PlanOptions& options) const {
   if (options_.placement == Placement::kAutomatic) {
     const bool is_cuda = options.devices[options.default_device].is_cuda;
     return graph::ChoosePlacement(model(), options,
                                   {.figures = options_.figures.get(),
                                    .workers = std::max(runtime().workers().threads(), 1),
-                                   .one_as_graph = is_cuda && wanted_ != Mode::kStream},
+                                   .as_graph = is_cuda && wanted_ != Mode::kStream},
                                   TellOfPasses());
   }
   graph::PlacedPlan placed;

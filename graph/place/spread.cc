@@ -96,6 +96,7 @@ class Spreader {
 
   void AddNode(int32_t n) {
     SimNode made = Node(n);
+    made.crossings = -1;  // those of its edges now
     if (!made.on_host) {
       made.device = DeviceOf(n);
       made.lane = LaneOn(made.device, made.lane);

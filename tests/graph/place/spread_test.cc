@@ -74,6 +74,7 @@ TEST(SpreadOver, AChainThatChangesDevicesTakesACrossingAndACopyEachTime) {
   chain.Kernel(20, {{0, kMega}});
   chain.Kernel(30, {{1, 3 * kMega}});
   chain.Kernel(40, {{2, kMega}});
+  for (SimNode& node : chain.graph.nodes) node.crossings = 0;  // it has none yet
   const SpreadGraph spread = Spread(chain, {0, 1, 0, 0}, Over(2));
   EXPECT_THAT(Makespan(spread), DoubleEq(10 + (6 + 12) + 20 + (6 + 32) + 30 + 40));
   EXPECT_THAT(spread.origin, ElementsAre(0, -1, 1, -1, 2, 3));
@@ -81,6 +82,8 @@ TEST(SpreadOver, AChainThatChangesDevicesTakesACrossingAndACopyEachTime) {
   EXPECT_EQ(spread.crossings, 2);
   EXPECT_EQ(spread.copied_bytes, 4 * kMega);
   EXPECT_THAT(Makespan(Spread(chain, {0, 0, 0, 0}, Over(1))), DoubleEq(100));
+  const SimOptions once{.runs = 1, .slots = 1, .as_graphs = true, .crossing_submit_us = 2};
+  EXPECT_THAT(Simulate(spread.graph, once)->spans.front().end_us, DoubleEq(2 * 2));  // the launch
 }
 
 TEST(SpreadOver, CopiesOnceForAllReadersOnADeviceWhatTheyNeedMost) {

@@ -175,10 +175,19 @@ class PlanReader {
     return nodes;
   }
 
+  SimNode& NodeOf(const GraphPart& part, int32_t entry) {
+    return graph_.nodes[static_cast<size_t>(int32_t{part.entries[static_cast<size_t>(entry)].node})];
+  }
+
   void AddEdges(const GraphPart& part) {
     for (int32_t e = 0; e < part.preds.rows(); ++e) {
-      auto& after = graph_.nodes[static_cast<size_t>(int32_t{part.entries[static_cast<size_t>(e)].node})].after;
-      for (const int32_t p : part.preds[e]) after.push_back(part.entries[static_cast<size_t>(p)].node);
+      SimNode& node = NodeOf(part, e);
+      auto& after = node.after;
+      node.crossings = 0;
+      for (const int32_t p : part.preds[e]) {
+        after.push_back(part.entries[static_cast<size_t>(p)].node);
+        node.crossings += NodeOf(part, p).device != node.device ? 1 : 0;
+      }
       std::sort(after.begin(), after.end());
       after.erase(std::unique(after.begin(), after.end()), after.end());
     }

@@ -39,7 +39,8 @@ struct SimNode {
   int64_t bytes = 0;
   double gbs = 0;
   absl::InlinedVector<int32_t, 4> after{};  // nodes, all before this one
-  // On streams: how many events of other devices its lane waits for before it; -1: one for each node of `after` there.
+  // How many events of other devices its lane waits for before it or, in a graph, how many edges from other devices
+  // lead to it; -1: one for each node of `after` there.
   int32_t crossings = -1;
 
   double Cost() const { return gbs > 0 ? us + static_cast<double>(bytes) / (gbs * 1e3) : us; }

@@ -262,7 +262,7 @@ class SimProgramBuilder {
   // A graph is launched as a whole: all of its crossings count before any of its nodes may begin.
   int64_t CrossingsOf(int32_t n) const {
     const SimNode& node = Node(n);
-    if (!options_.as_graphs && node.crossings >= 0) return node.crossings;
+    if (node.crossings >= 0) return node.crossings;
     return std::count_if(node.after.begin(), node.after.end(), [&](int32_t p) {
       const bool is_edge = !Node(p).on_host && Node(p).device != node.device;
       return is_edge && (!options_.as_graphs || GraphOf(p) == GraphOf(n));

@@ -21,6 +21,15 @@ absl::Status NotSimulated(const char* what) {
   return absl::UnimplementedError(absl::StrCat("devices in virtual time have no ", what, "; use host devices"));
 }
 
+// Edges that lead to another device.
+double CrossingsIn(const host::GraphNodes& nodes) {
+  double crossings = 0;
+  for (const host::GraphNode& node : nodes.all()) {
+    for (const int32_t p : node.after) crossings += nodes.all()[static_cast<size_t>(p)].device != node.device ? 1 : 0;
+  }
+  return crossings;
+}
+
 }  // namespace
 
 SimDriver::SimDriver(SimDriverOptions options)
@@ -268,7 +277,10 @@ absl::Status SimDriver::LaunchGraph(GraphExec exec, Stream stream) {
   PENSTOCK_ASSIGN_OR_RETURN(const Nodes nodes, Find(exec));
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<SimLoad> loads, LoadsOf(*nodes));
   const bool of_run = std::any_of(loads.begin(), loads.end(), [](const SimLoad& load) { return load.run >= 0; });
-  if (of_run) engines_.Spend(InTicks(options_.times.graph_us));
+  if (of_run) {
+    const graph::SimOptions& times = options_.times;
+    engines_.Spend(InTicks(times.graph_us + CrossingsIn(*nodes) * times.crossing_submit_us));
+  }
   base::MutexLock lock(mu_);
   Place* const to = streams_.Find(stream.bits);
   if (to == nullptr) return host::NotAlive("stream");

@@ -30,7 +30,7 @@ struct PENSTOCK_EXPORT PlacementReport {
   // One way to place the nodes. All figures are estimates of one run, and 0 if there is no plan.
   struct Candidate {
     std::string name;  // "one device", "affinity", "HEFT"
-    bool taken = false;
+    bool taken = false;  // whether the plan is of it
     double makespan_us = 0;  // from the launch to the end
     double gain = 0;  // of the time that one device takes, the part that is saved; negative: it takes longer
     std::vector<double> work_us{};  // of the nodes on each device, as in `devices`
@@ -40,7 +40,7 @@ struct PENSTOCK_EXPORT PlacementReport {
   };
   // One node as declared.
   struct Node {
-    std::string name;
+    std::string name;  // the node's name
     int device = -1;  // place in `devices`; -1: it runs on the host, or the plan leaves it out
   };
 

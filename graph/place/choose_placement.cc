@@ -156,8 +156,16 @@ class Chooser {
       const double least = candidates_[best].report.makespan_us;
       if (candidates_[c].is_scored && (none_yet || candidates_[c].report.makespan_us < least)) best = c;
     }
-    if (!one.plan) return best;
+    if (!one.plan) return candidates_[best].plan ? best : FirstWithPlan();
     return candidates_[best].report.makespan_us <= (1 - kLeastGain) * one.report.makespan_us ? best : 0;
+  }
+
+  // Of candidates that were too large to be compared.
+  size_t FirstWithPlan() const {
+    for (size_t c = 1; c < candidates_.size(); ++c) {
+      if (candidates_[c].plan) return c;
+    }
+    return 0;
   }
 
   PlacedPlan Take(size_t best) {

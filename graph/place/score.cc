@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/plan/graph_schedule.h"
 #include "graph/simulate/plan_sim_graph.h"
 #include "graph/simulate/simulate.h"
 #include "penstock/status_macros.h"
@@ -23,20 +24,34 @@ class Scorer {
   }
 
   absl::StatusOr<PlaceScore> Score(const ScoreOptions& options) {
-    SimGraph graph = MakeSimGraph(plan_, {});
+    const bool as_graph = options.as_graph && MayBeGraphs();
+    SimGraph graph = as_graph ? MakeSimGraph(plan_, {}, Graphs()) : MakeSimGraph(plan_, {});
     for (size_t d = 0; d < graph.devices.size(); ++d) graph.devices[d].kernels = figures_.devices[d].kernels;
     for (const NodeId n : plan_.nodes.ids()) SetCost(plan_.nodes[n], graph.nodes[static_cast<size_t>(n)]);
     SimOptions how{.runs = 1, .slots = 1, .workers = options.workers};
-    how.as_graphs = options.as_graph;
+    how.as_graphs = as_graph;
     how.node_us = figures_.submit_us;
     how.crossing_us = figures_.crossing_us;
-    if (options.as_graph) how.crossing_submit_us = kCrossingSubmitMicros;
+    if (as_graph) how.crossing_submit_us = kCrossingSubmitMicros;
     PENSTOCK_ASSIGN_OR_RETURN(const SimResult result, Simulate(graph, how));
     score_.makespan_us = result.makespan_us + figures_.crossing_us * OtherDevices();
     return std::move(score_);
   }
 
  private:
+  // As the runtime's mode selection has it.
+  bool MayBeGraphs() const {
+    return !IsOnSeveralDevices(plan_) || std::none_of(plan_.nodes.begin(), plan_.nodes.end(), [](const PlanNode& node) {
+      return node.kind == PlanKind::kConditional;
+    });
+  }
+
+  GraphSchedule Graphs() const {
+    Table<NodeId, bool> refused(plan_.nodes.size());
+    for (const NodeId n : plan_.nodes.ids()) refused[n] = plan_.nodes[n].kind == PlanKind::kGate;
+    return MakeGraphSchedule(plan_, refused);
+  }
+
   int OtherDevices() const {
     std::vector<bool> is_used(figures_.devices.size());
     for (const Lane& lane : plan_.lanes) is_used[static_cast<size_t>(lane.device)] = true;

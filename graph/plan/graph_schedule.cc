@@ -145,18 +145,20 @@ class Scheduler {
       part.preds = TransitiveReduction(
           CapWidth(std::move(part.preds), MayBeResident(part), regions_.most_at_once, Width::kStrict));
     }
-    const int32_t width = Devices() * (part.preds.rows() < kManyNodes ? kMostWidth : kMostWidthOfMany);
-    if (part.preds.rows() > width) part.preds = CapWidth(std::move(part.preds), CountsForWidth(part), width);
+    const int32_t width = part.preds.rows() < kManyNodes ? kMostWidth : kMostWidthOfMany;
+    for (const DeviceId device : DevicesOf(part)) {
+      if (part.preds.rows() <= width) break;
+      part.preds = CapWidth(std::move(part.preds), CountsForWidth(part, device), width);
+    }
     made_.graphs.push_back(std::move(part));
   }
 
-  int32_t Devices() const {
-    std::vector<bool> seen;
-    for (const Lane& lane : plan_.lanes) {
-      seen.resize(std::max(seen.size(), static_cast<size_t>(int32_t{lane.device}) + 1));
-      seen[static_cast<size_t>(int32_t{lane.device})] = true;
-    }
-    return static_cast<int32_t>(std::count(seen.begin(), seen.end(), true));
+  std::vector<DeviceId> DevicesOf(const GraphPart& part) const {
+    std::vector<DeviceId> devices;
+    for (const GraphPart::Entry& entry : part.entries) devices.push_back(plan_.nodes[entry.node].device);
+    std::sort(devices.begin(), devices.end());
+    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+    return devices;
   }
 
   GraphPart PartOf(const std::vector<NodeId>& nodes) {
@@ -207,14 +209,15 @@ class Scheduler {
     return may;
   }
 
-  // For each entry of a graph: whether it is one that fits a device only so many times. Copies between the host
-  // and a device have engines of their own, nodes that call the host wait for it, and lanes order Launch nodes.
-  std::vector<bool> CountsForWidth(const GraphPart& part) const {
+  // For each entry of a graph: whether it is one that fits this device only so many times. Copies between the host and
+  // a device have engines of their own, nodes that call the host wait for it, and lanes order Launch nodes.
+  std::vector<bool> CountsForWidth(const GraphPart& part, DeviceId device) const {
     std::vector<bool> counts;
     for (const GraphPart::Entry& entry : part.entries) {
       const PlanKind kind = plan_.nodes[entry.node].kind;
-      counts.push_back(kind == PlanKind::kFill || kind == PlanKind::kParallelFor || kind == PlanKind::kKernel ||
-                       kind == PlanKind::kDeviceCopy);
+      const bool is_kernel = kind == PlanKind::kFill || kind == PlanKind::kParallelFor || kind == PlanKind::kKernel ||
+                             kind == PlanKind::kDeviceCopy;
+      counts.push_back(is_kernel && plan_.nodes[entry.node].device == device);
     }
     return counts;
   }

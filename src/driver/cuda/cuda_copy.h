@@ -13,7 +13,8 @@ namespace penstock::driver {
 // slices are not a whole number of rows apart, a failure may leave the first slices queued.
 cudaError_t SubmitCopy(cudaStream_t stream, const CopyOp& op, int dst_ordinal, int src_ordinal);
 
-// A copy in CUDA's terms. Not for peer copies, or copies whose slices are not a whole number of rows apart.
+// A copy in CUDA's terms; of a peer copy, one by addresses alone, as graphs have it. Not for copies whose slices are
+// not a whole number of rows apart.
 cudaMemcpyKind KindOf(CopyKind kind);
 cudaMemcpy3DParms BoxOf(const CopyOp& op);
 

@@ -171,7 +171,7 @@ absl::StatusOr<int32_t> GraphNodes::AddChild(std::span<const int32_t> after, con
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<int32_t> ends, EndsOf(after));
   PENSTOCK_RETURN_IF_ERROR(CheckChild(child));
   const auto first = static_cast<int32_t>(all_.size());
-  all_.push_back({.after = std::move(ends)});
+  all_.push_back({.after = std::move(ends), .device = child.device_});
   std::vector<int32_t> before_last = {first};
   for (const GraphNode& node : child.all_) {
     before_last.push_back(static_cast<int32_t>(all_.size()));
@@ -179,7 +179,7 @@ absl::StatusOr<int32_t> GraphNodes::AddChild(std::span<const int32_t> after, con
     for (int32_t& place : added.after) place += first + 1;
     if (added.after.empty()) added.after.push_back(first);
   }
-  all_.push_back({.after = std::move(before_last)});
+  all_.push_back({.after = std::move(before_last), .device = child.device_});
   return Number(first);
 }
 

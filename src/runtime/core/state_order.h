@@ -55,7 +55,8 @@ struct StateQueue {
 };
 
 struct StatePlace {
-  // Constant once made, except for the queue of a keyed State, which changes only while no user has entered.
+  // Constant once made, except for the queue of a keyed State and `done`, which change only while no user has entered.
+  // What `done` points to never changes.
   StateTicket* ticket = nullptr;
   StateQueue* queue = nullptr;
   bool writes = false;

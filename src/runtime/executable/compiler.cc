@@ -214,7 +214,7 @@ absl::StatusOr<graph::PlacedPlan> Compiler::MakePlacedPlan(const graph::PlanOpti
     return graph::ChoosePlacement(model(), options,
                                   {.figures = options_.figures.get(),
                                    .workers = std::max(runtime().workers().threads(), 1),
-                                   .as_graph = is_cuda && wanted_ != Mode::kStream},
+                                   .as_graph = is_cuda && wanted_ != Mode::kStream && !runtime().synchronous()},
                                   TellOfPasses());
   }
   graph::PlacedPlan placed;

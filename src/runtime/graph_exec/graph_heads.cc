@@ -15,15 +15,16 @@ GraphHeads::GraphHeads(const Slot& slot, const NodeOperations& operations)
     : slot_(slot),
       replay_(slot.graph().program().replay),
       operations_(operations),
-      graphs_(static_cast<size_t>(replay_.graphs())) {}
+      graphs_(static_cast<size_t>(replay_.graphs())) {
+  for (GraphId g = 0; g < replay_.graphs() && refreshing_ < 0; ++g) {
+    for (EntryId e = replay_.begin[g]; e < replay_.begin[g + 1]; ++e) {
+      if (MayReadParams(slot_, replay_.entries[e])) refreshing_ = g;
+    }
+  }
+}
 
-// The first graph with nodes that may read parameters by reference copies them, to all devices that have such nodes in
-// some graph; no later graph runs before it.
+// The refreshing graph copies parameters to all devices that have nodes, in whichever graph, which may read them.
 absl::StatusOr<int> GraphHeads::Add(GraphId graph, driver::Graph to) {
-  const auto may_read = [this](const GraphNodeEntry& entry) { return MayReadParams(slot_, entry); };
-  const bool reads = std::any_of(replay_.entries.begin() + replay_.begin[graph],
-                                 replay_.entries.begin() + replay_.begin[graph + 1], may_read);
-  if (reads && refreshing_ < 0) refreshing_ = graph;
   OfGraph& of = graphs_[graph];
   of.heads.clear();
   of.enabled = true;

@@ -31,7 +31,8 @@ class GraphHeads {
   int32_t Of(GraphId graph, EntryId entry) const;
   // Switches the heads of a graph, and returns how many it has switched.
   absl::StatusOr<int> Enable(GraphId graph, driver::GraphExec exec, bool enabled);
-  // The graph whose heads copy the parameters, before any other graph runs; none if no graph does.
+  // The first graph with nodes that may read parameters by reference. Its heads copy the parameters: it runs before all
+  // others with such nodes. None: no node may.
   GraphId refreshing() const { return refreshing_; }
 
  private:
@@ -55,7 +56,7 @@ class GraphHeads {
   const GraphProgram& replay_;
   const NodeOperations& operations_;
   Table<GraphId, OfGraph> graphs_;
-  GraphId refreshing_{};
+  GraphId refreshing_{};  // constant
 };
 
 }  // namespace penstock::runtime

@@ -39,6 +39,7 @@ NodeOperations::NodeOperations(Slot& slot, const Hostcalls* hostcalls)
       hostcalls_(hostcalls),
       piece_of_(program_.replay.entries.size(), -1),
       regions_(slot),
+      has_line_(program_.replay.entries.size()),
       set_copies_(tables_.copies),
       set_batches_(tables_.batches),
       set_fills_(tables_.fills),
@@ -147,8 +148,9 @@ bool NodeOperations::IsEngineCopy(EntryId entry) const {
   return EntryAt(entry).op == Op::kCopy && piece_of_[entry] < 0;
 }
 
-driver::CopyOp NodeOperations::PlaceholderOf(EntryId e, const driver::CopyOp& copy) const {
+driver::CopyOp NodeOperations::PlaceholderOf(EntryId e, const driver::CopyOp& copy) {
   driver::CopyOp op = copy;
+  has_line_[e] = true;
   const DeviceId at = DeviceOf(e);
   const DeviceId from = op.kind == driver::CopyKind::kPeer ? SourceOf(e) : at;
   op.dst = op.kind == driver::CopyKind::kDeviceToHost ? pinned_.data() : on_device_[at].scratch;
@@ -203,11 +205,12 @@ bool NodeOperations::IsSet(EntryId e) const {
 bool NodeOperations::CanBeSet(EntryId e) const {
   const GraphNodeEntry& entry = EntryAt(e);
   if (entry.op != Op::kCopy || tables_.copies[entry.index].kind != driver::CopyKind::kPeer) return true;
-  return driver::ShapeOf(&tables_.copies[entry.index]).line && driver::ShapeOf(&set_copies_[entry.index]).line;
+  return has_line_[e] && driver::ShapeOf(&tables_.copies[entry.index]).line;
 }
 
 void NodeOperations::Keep(EntryId e) {
   const GraphNodeEntry& entry = EntryAt(e);
+  if (entry.op == Op::kCopy && piece_of_[e] < 0) has_line_[e] = driver::ShapeOf(&tables_.copies[entry.index]).line;
   if (entry.op != Op::kRegion) return KeepNode(entry, piece_of_[e]);
   for (const GraphNodeEntry& node : program_.replay.regions[entry.index].nodes) KeepNode(node, PieceId());
   regions_.Write(entry.index);

@@ -59,7 +59,7 @@ class NodeOperations {
   // Copies what regions read to the device, before a graph is launched on the stream.
   absl::Status RefreshRegions(driver::Stream stream) { return regions_.Refresh(stream); }
   const RegionOperations& regions() const { return regions_; }
-  // Whether SetNode accepts the entry's next operation in place of the one that it was last set to.
+  // Whether SetNode accepts the entry's next operation in place of the one that its node has.
   bool CanBeSet(EntryId entry) const;
 
   // Those that have nodes of the graphs.
@@ -90,7 +90,7 @@ class NodeOperations {
   const driver::KernelOp* Indirect(CallId call);
   bool IsNodeSet(const GraphNodeEntry& node, PieceId piece) const;
   void KeepNode(const GraphNodeEntry& node, PieceId piece);
-  driver::CopyOp PlaceholderOf(EntryId entry, const driver::CopyOp& copy) const;
+  driver::CopyOp PlaceholderOf(EntryId entry, const driver::CopyOp& copy);
   DeviceId DeviceOf(EntryId entry) const;
   DeviceId SourceOf(EntryId entry) const;
   const GraphNodeEntry& EntryAt(EntryId entry) const { return program_.replay.entries[entry]; }
@@ -108,6 +108,7 @@ class NodeOperations {
   std::vector<void*> ref_argv_;  // like SlotTables::argv, for calls by reference
   driver::KernelOp indirect_;  // the operation that Of returned
   RegionOperations regions_;
+  Table<EntryId, bool> has_line_;  // of copies: the node copies a line now
   // What the nodes are set to. Parallel to SlotTables::copies, `piece_ops_`, SlotTables::batches, fills, kernels, args.
   Table<CopyId, driver::CopyOp> set_copies_;
   Table<PieceId, driver::BatchSize> set_pieces_;

@@ -108,7 +108,7 @@ bool RunCore::BeginTurn() {
   slot_->progress.has_turn.store(true, std::memory_order_relaxed);
   if (!context_.in_order) return true;
   const absl::Status waits = context_.submitter.BeginInOrder(*slot_, *previous);
-  if (waits.ok()) context_.turns->Begin(slot_->index, {slot_, slot_->schedule});
+  if (waits.ok()) context_.turns->Begin(slot_->index, {slot_, slot_->schedule, &slot_->queues.events().done});
   else slot_->fault.Fail(-1, waits);
   return true;
 }
@@ -188,8 +188,9 @@ absl::StatusOr<Predecessor::Tail> RunCore::LookAtTail() const {
   }
   const driver::RunFault& fault = open_slot_->fault;
   if (fault.failed()) return failure(open_slot_->DescribeFault());
-  return Tail{
-      .submitted = open_slot_->progress.epilogue_submitted.load(), .done = &open_slot_->queues.done, .owner = owner_};
+  return Tail{.submitted = open_slot_->progress.epilogue_submitted.load(),
+              .done = &open_slot_->queues.events().done,
+              .owner = owner_};
 }
 
 bool RunCore::HasHostWorkLeft() const {

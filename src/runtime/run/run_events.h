@@ -21,7 +21,7 @@ inline absl::StatusOr<bool> QueryEvent(const RunContext& context, driver::Event 
 // Whether an event of the plan is complete in the slot's run.
 inline absl::StatusOr<bool> IsComplete(const RunContext& context, RunSlot& slot, int32_t event) {
   const auto e = static_cast<size_t>(event);
-  absl::StatusOr<bool> complete = QueryEvent(context, slot.queues.events[e]);
+  absl::StatusOr<bool> complete = QueryEvent(context, slot.queues.events().all[event]);
   if (complete.ok() && *complete) slot.progress.seen_complete[e] = slot.progress.serial;
   return complete;
 }

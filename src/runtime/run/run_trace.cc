@@ -91,6 +91,21 @@ absl::Status RunTrace::SetBase(RunSlot& slot) {
     if (base_[d].event || !slot.queues.streams[l]) continue;
     PENSTOCK_RETURN_IF_ERROR(ReadClocks(base_[d], d, slot.queues.streams[l], slot));
   }
+  return SetBaseWithoutStreams(slot);
+}
+
+// A graph has nodes on devices on which the slot has no stream.
+absl::Status RunTrace::SetBaseWithoutStreams(RunSlot& slot) {
+  driver::Driver& driver = graph_.driver();
+  for (const graph::Lane& lane : graph_.plan().lanes) {
+    if (base_[lane.device].event) continue;
+    const int local = graph_.devices()[lane.device].local;
+    const driver::CurrentDevice current(driver, local);
+    PENSTOCK_ASSIGN_OR_RETURN(const driver::Stream stream, driver.CreateStream(local, 0));
+    const absl::Status read = ReadClocks(base_[lane.device], lane.device, stream, slot);
+    driver.DestroyStream(stream);
+    PENSTOCK_RETURN_IF_ERROR(read);
+  }
   return absl::OkStatus();
 }
 

@@ -56,6 +56,7 @@ class RunTrace {
   };
 
   absl::Status SetBase(RunSlot& slot);
+  absl::Status SetBaseWithoutStreams(RunSlot& slot);
   absl::Status ReadClocks(Base& base, DeviceId device, driver::Stream stream, RunSlot& slot);
   void RecordRun(const RunSlot& slot) const;
   void RecordNodes(RunSlot& slot) const;

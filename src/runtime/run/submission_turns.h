@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "src/base/mutex.h"
+#include "src/driver/driver.h"
 
 namespace penstock::runtime {
 
@@ -26,6 +27,7 @@ struct Schedule;
 struct SubmittedRun {
   const RunSlot* slot = nullptr;
   const Schedule* schedule = nullptr;
+  const std::vector<driver::Event>* done = nullptr;  // with which it ends
 };
 
 class SubmissionTurns {

@@ -145,8 +145,8 @@ absl::Status Submitter::Do(RunSlot& slot, const ExecCommand& command) const {
   const driver::Stream stream = slot.queues.streams[command.lane];
   const int32_t index = command.index;
   switch (command.op) {
-    case Op::kRecord: return driver.Record(slot.queues.events[index], stream);
-    case Op::kWait: return driver.Wait(stream, slot.queues.events[index]);
+    case Op::kRecord: return driver.Record(slot.queues.events().all[index], stream);
+    case Op::kWait: return driver.Wait(stream, slot.queues.events().all[index]);
     case Op::kStateWrite: slot.ticket.places[index].written.store(true, std::memory_order_release); return {};
     case Op::kStateDone:
       if (runtime_.states().Submitted(slot.ticket.places[index])) runtime_.event_count().Notify();
@@ -242,7 +242,7 @@ absl::Status Submitter::BeginInOrder(const RunSlot& slot, const SubmittedRun& pr
       PENSTOCK_RETURN_IF_ERROR(graph_.driver().Wait(stream, slot.predecessors.stream));
     }
     if (queued) continue;
-    for (const driver::Event event : previous.slot->queues.done) {
+    for (const driver::Event event : *previous.done) {
       PENSTOCK_RETURN_IF_ERROR(graph_.driver().Wait(stream, event));
     }
   }

@@ -105,8 +105,6 @@ absl::Status Slot::MakePointers() {
 void Slot::MakeTicket() {
   ticket.core = options_.owner;
   ticket.fault = &fault;
-  state_events_.resize(ticket.places.size());
-  SetStateEvents();
   for (size_t i = 0; i < ticket.places.size(); ++i) {
     const graph::StateUse& use = graph().plan().states[i];
     StatePlace& place = ticket.places[i];
@@ -114,19 +112,13 @@ void Slot::MakeTicket() {
     const BufferDecl& decl = graph().model().buffers[use.buffer];
     if (decl.keys == 0) place.queue = &StateCore::Of(*decl.state).queue();  // otherwise each launch decides
     place.writes = use.written;
-    place.done = &state_events_[i];
-  }
-}
-
-void Slot::SetStateEvents() {
-  for (size_t i = 0; i < state_events_.size(); ++i) {
-    state_events_[i].clear();
-    for (const EventId e : graph().plan().states[i].done_events) state_events_[i].push_back(queues.events[e]);
+    place.done = &queues.events().states[i];
   }
 }
 
 void Slot::UseEventsOf(Mode mode) {
-  if (queues.Use(mode)) SetStateEvents();
+  if (!queues.Use(mode)) return;
+  for (size_t i = 0; i < ticket.places.size(); ++i) ticket.places[i].done = &queues.events().states[i];
 }
 
 // Parameters that a device copies are in pinned memory.

@@ -76,7 +76,6 @@ class Slot : public driver::UseSource {
   void AnnotateStreams() const;
   absl::Status MakePointers();
   void MakeTicket();
-  void SetStateEvents();
   absl::Status MakeParams();
   void MakeFills();
   void MakeKernels();
@@ -87,7 +86,6 @@ class Slot : public driver::UseSource {
   memory::PinnedBlock pinned_;
   std::vector<std::byte> own_params_;
   memory::PinnedBlock pinned_params_;
-  std::vector<std::vector<driver::Event>> state_events_;  // for each place of the ticket
 };
 
 }  // namespace penstock::runtime

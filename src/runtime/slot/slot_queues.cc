@@ -12,10 +12,11 @@ SlotQueues::~SlotQueues() {
   for (const driver::Event event : stream_events) {
     if (event) graph.driver().DestroyEvent(event);
   }
-  for (const auto* of_schedule : {&events, &others_}) {
-    for (const driver::Event event : *of_schedule) {
-      if (event) graph.driver().DestroyEvent(event);
-    }
+  for (const driver::Event event : of_streams_.all) {
+    if (event) graph.driver().DestroyEvent(event);
+  }
+  for (const EventId e : of_graphs_.all.ids()) {
+    if (of_graphs_.all[e] && of_graphs_.all[e] != of_streams_.all[e]) graph.driver().DestroyEvent(of_graphs_.all[e]);
   }
   for (const auto* of_lanes : {&sync_events, &marks}) {
     for (const LaneId l : of_lanes->ids()) {
@@ -52,28 +53,31 @@ absl::Status SlotQueues::MakeEvents() {
   const graph::Plan& plan = graph.plan();
   const Program& program = graph.program();
   const bool graphs = !program.graphs.commands.empty();
-  events.resize(plan.events.size());
-  others_.resize(plan.events.size());
+  of_streams_.all.resize(plan.events.size());
+  of_graphs_.all.resize(plan.events.size());
   for (const EventId e : plan.events.ids()) {
     if (!program.used_events[e]) continue;
     const int local = graph.device(plan.events[e].device).local;
-    PENSTOCK_ASSIGN_OR_RETURN(events[e], graph.driver().CreateEvent(local, false));
+    PENSTOCK_ASSIGN_OR_RETURN(of_streams_.all[e], graph.driver().CreateEvent(local, false));
+    of_graphs_.all[e] = of_streams_.all[e];
     const int of_graphs = graphs ? graph.local_device_of_lane(program.replay.lane) : local;
     if (of_graphs == local) continue;
-    PENSTOCK_ASSIGN_OR_RETURN(others_[e], graph.driver().CreateEvent(of_graphs, false));
+    of_graphs_.all[e] = {};
+    PENSTOCK_ASSIGN_OR_RETURN(of_graphs_.all[e], graph.driver().CreateEvent(of_graphs, false));
   }
-  for (const EventId e : plan.done_events) done.push_back(events[e]);
+  for (Events* const events : {&of_streams_, &of_graphs_}) {
+    for (const EventId e : plan.done_events) events->done.push_back(events->all[e]);
+    for (const graph::StateUse& use : plan.states) {
+      std::vector<driver::Event>& of_state = events->states.emplace_back();
+      for (const EventId e : use.done_events) of_state.push_back(events->all[e]);
+    }
+  }
   return absl::OkStatus();
 }
 
 bool SlotQueues::Use(Mode mode) {
-  if (std::exchange(mode_, mode) == mode) return false;
-  for (const EventId e : events.ids()) {
-    if (others_[e]) std::swap(events[e], others_[e]);
-  }
-  const std::vector<EventId>& planned = graph.plan().done_events;
-  for (size_t i = 0; i < planned.size(); ++i) done[i] = events[planned[i]];
-  return true;
+  const Events* const next = mode == Mode::kGraph ? &of_graphs_ : &of_streams_;
+  return std::exchange(in_use_, next) != next;
 }
 
 // Makes events for nodes that are submitted individually by either schedule: runs may leave graphs for streams.

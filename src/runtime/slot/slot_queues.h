@@ -26,14 +26,21 @@ struct SlotQueues {
   // With kPerLane each node is waited for, by an event of its lane. With a trace, timing events are made too.
   enum class SyncEvents : uint8_t { kNone, kPerLane };
   absl::Status Make(const SlotDevices& devices, SyncEvents sync);
-  // Which schedule is submitted next: graphs record all events on one device. No run may be in flight.
-  // Returns whether events differ from now on.
+  // The events that one of the schedules records: those of streams each on the device of its lane, those of graphs all
+  // on the device of the one lane. Constant after Make: runs that wait for an earlier run of the slot may look at them
+  // while the next run uses the others.
+  struct Events {
+    Table<EventId, driver::Event> all;  // null except in Program::used_events
+    std::vector<driver::Event> done;  // of Plan::done_events
+    std::vector<std::vector<driver::Event>> states;  // of StateUse::done_events, for each of Plan::states
+  };
+  // Those of the schedule in use, which Use sets. No run of the slot may be in flight. Use returns whether they
+  // changed.
+  const Events& events() const { return *in_use_; }
   bool Use(Mode mode);
 
   const CompiledGraph& graph;
   Table<LaneId, driver::Stream> streams;  // of SlotDevices; null except in Program::used_lanes
-  Table<EventId, driver::Event> events;  // for the schedule in use; null except in Program::used_events
-  std::vector<driver::Event> done;  // the events of Plan::done_events, for the schedule in use
   Table<LaneId, driver::Event> sync_events;  // empty handles unless nodes are waited for
   Table<LaneId, driver::Event> marks;  // watermarks; null except in Program::marked_lanes
   std::vector<driver::Event> stream_events;  // one for each device of the driver; null until a run uses a stream there
@@ -45,9 +52,8 @@ struct SlotQueues {
   absl::Status MakeEvents();
   absl::Status MakeTiming();
 
-  // The events of the schedule that is not in use; null where the other one's will do.
-  Table<EventId, driver::Event> others_;
-  Mode mode_ = Mode::kStream;
+  Events of_streams_, of_graphs_;  // share those of the graphs' device
+  const Events* in_use_ = &of_streams_;
 };
 
 }  // namespace penstock::runtime

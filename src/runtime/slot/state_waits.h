@@ -1,6 +1,7 @@
 // StateWaits: when a slot's run began to wait for each State that another run used, and when it had it.
 //
-// Two timing events for each State, on the first lane of the run that waits for it; other lanes wait no longer.
+// Two timing events for each State, on the first lane of the State's device that waits for it; other lanes wait no
+// longer. A graph of several devices waits on one lane for all of them, so waits for States elsewhere are not timed.
 //
 // Ownership: belongs to the slot; owns the events.
 // Threads:   used only by the slot's owner.

@@ -1,6 +1,7 @@
 // Graph mode where a plan is on two devices: one graph has the nodes of both. What it computes, what its runs submit
 // and change, and what there is instead where no graph can be made.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <string>
@@ -163,6 +164,24 @@ TEST_P(OverDevices, ABlockWhoseWidthAParameterSaysIsRightInEachRun) {
       ASSERT_EQ(to[i], i % kColumns < w ? in[static_cast<size_t>(i)] : 0) << "width " << w << " at " << i;
     }
   }
+  EXPECT_EQ(exec.submission_report().graphs, 6) << "one, and one for each change of a block whose rows are apart";
+}
+
+TEST_P(OverDevices, ALineWhoseLengthAParameterSaysIsSetInTheGraph) {
+  Graph g("line");
+  auto n = g.Param<int64_t>("n", AtMost{kN});
+  auto x = g.InOut<int32_t>("x", n, kPinned);
+  g.ParallelFor("here", n, AddOne{}, ReadWrite(x)).On(0);
+  g.ParallelFor("there", n, AddOne{}, ReadWrite(x)).On(1);
+  Executable exec = Compiled(g);
+  HostBuffer<int32_t> memory = Pinned(kN, 0);
+  Bindings io = exec.bindings();
+  for (const int64_t size : {7, 0, 100, 100, 3}) {
+    std::fill(memory.begin(), memory.end(), 5);
+    OfRun(exec, io.Set(x, std::span(memory.data(), static_cast<size_t>(size))).Set(n, size));
+    for (int64_t i = 0; i < kN; ++i) ASSERT_EQ(memory[i], i < size ? 7 : 5) << "size " << size << " at " << i;
+  }
+  EXPECT_EQ(exec.submission_report().graphs, 1);
 }
 
 TEST_P(OverDevices, CallablesOfBothDevicesAreCapturedThere) {
@@ -272,6 +291,7 @@ TEST_P(OverDevices, SpansSayWhichDeviceEachNodeWasOnAndInWhichOrder) {
   EXPECT_EQ(exec.submission_report().mode, Mode::kGraph);
   HostBuffer<int32_t> memory = Pinned(kN, 0);
   Bindings io = exec.bindings();
+  const double before = trace->Now();
   OfRun(exec, io.Set(x, memory));
   std::multiset<std::pair<std::string, int>> seen;
   double end[2] = {0, 0};
@@ -279,6 +299,7 @@ TEST_P(OverDevices, SpansSayWhichDeviceEachNodeWasOnAndInWhichOrder) {
     if (s.device < 0) continue;
     seen.emplace(s.name, s.device);
     EXPECT_LE(s.begin_us, s.end_us) << s.name;
+    EXPECT_LT(std::abs(s.begin_us - before), 60e6) << s.name << " is on a clock of its own";
     if (s.name.size() != 2) continue;
     EXPECT_GE(s.begin_us, end[s.device]) << s.name << " began before the one before it on its device had ended";
     end[s.device] = s.end_us;
@@ -297,9 +318,8 @@ TEST_P(OverDevices, AConstructMakesThemStreamsAndTheLedgerSaysSo) {
   g.Repeat("again", times, [&](Graph& body) { body.ParallelFor("inside", kN, AddOne{}, ReadWrite(x)).On(1); });
   Executable exec = Compiled(g);
   const SubmissionReport report = exec.submission_report();
-  if (report.mode != Mode::kGraph) {
-    EXPECT_NE(report.Text().find("several devices"), std::string::npos) << report.Text();
-  }
+  EXPECT_EQ(report.mode, Mode::kStream);
+  EXPECT_NE(report.Text().find("several devices"), std::string::npos) << report.Text();
   HostBuffer<int32_t> memory = Pinned(kN, 1);
   Bindings io = exec.bindings();
   absl::StatusOr<penstock::Run> run = exec.Launch(io.Set(x, memory).Set(times, 5));

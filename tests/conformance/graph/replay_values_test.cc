@@ -115,6 +115,34 @@ TEST_P(ReplayValues, ManyNewValuesAgainAndAgainComeByOneCopyUntilTheyStayAsTheyA
   EXPECT_EQ(exec.submission_report().refreshes, 5);
 }
 
+// The first graph waits for the argument of a Launch node, so the one behind the host node is made first.
+TEST_P(ReplayValues, SoTheyComeBeforeTheFirstGraphThoughItIsMadeLast) {
+  Graph g("late");
+  auto x = g.InOut<int32_t>("x", kN, kPinned);
+  auto wide = g.Param<int64_t>("wide"), late = g.Param<int64_t>("late");
+  std::vector<ParamHandle<int32_t>> values;
+  g.Launch(
+       "theirs", [](LaunchContext&, int32_t*, int64_t) { return absl::OkStatus(); }, ReadWrite(x), late)
+      .HostFallback([](int32_t*, int64_t) {});
+  for (int i = 0; i <= kNodes; ++i) {
+    values.push_back(g.Param<int32_t>("value" + std::to_string(i)));
+    if (i == kNodes) g.Host("between", [](std::span<int32_t>) {}, ReadWrite(x));
+    g.ParallelFor("twist" + std::to_string(i), kN, Twist{3 + i}, ReadWrite(x), values.back(), wide);
+  }
+  Executable exec = Compiled(g);
+  HostBuffer<int32_t> memory = Pinned(kN, 0);
+  Bindings io = exec.bindings();
+  io.Set(x, memory).Set(wide, 0).Set(late, 1);
+  for (int run = 0; run < 20; ++run) {
+    std::vector<int32_t> now(values.size());
+    for (size_t i = 0; i < now.size(); ++i) io.Set(values[i], now[i] = static_cast<int32_t>(1000 * run + 7 * i));
+    std::fill(memory.begin(), memory.end(), run);
+    OfRun(exec, io);
+    ASSERT_EQ(memory[kN - 1] + 1, Chain::Of(run, now, 0)) << "run " << run;
+  }
+  EXPECT_GT(exec.submission_report().refreshes, 0);
+}
+
 // Which do not stand behind the one copy of the parameters, so what reads these must by itself.
 TEST_P(ReplayValues, SoTheyComeWhereCopyEnginesBringTheRest) {
   constexpr int64_t kLarge = 20000;

@@ -137,6 +137,35 @@ TEST(GraphSchedule, AWideGraphBecomesChains) {
   }
 }
 
+TEST(GraphSchedule, TheChainsOfAWideGraphAreThoseOfEachDevice) {
+  constexpr int32_t kOfEach = 300, kChains = 256;
+  ModelBuilder g;
+  for (int32_t i = 0; i < 2 * kOfEach; ++i) {
+    const std::string number = std::to_string(i);
+    g.For("k" + number, Out{g.Output("y" + number, 4, kPinned)});
+    g.model.nodes[g.model.nodes.next() - 1].device = i / kOfEach;
+  }
+  PlanOptions options = Devices(2);
+  options.max_lanes = kOfEach;
+  const Plan plan = PlanOf(g, options);
+  const GraphSchedule schedule = MakeGraphSchedule(plan, Refuse(plan, {}));
+  ASSERT_EQ(schedule.graphs.size(), 1u);
+  const GraphPart& part = schedule.graphs[GraphId(0)];
+  const auto node_of = [&](int32_t of) -> const PlanNode& {
+    return plan.nodes[part.entries[static_cast<size_t>(of)].node];
+  };
+  int after[2] = {0, 0};
+  for (int32_t v = 0; v < part.preds.rows(); ++v) {
+    if (node_of(v).kind != PlanKind::kParallelFor) continue;
+    for (const int32_t p : part.preds[v]) {
+      EXPECT_EQ(node_of(p).device, node_of(v).device) << "a chain goes from device to device";
+      ++after[static_cast<size_t>(node_of(v).device)];
+    }
+  }
+  EXPECT_EQ(after[0], kOfEach - kChains);
+  EXPECT_EQ(after[1], kOfEach - kChains);
+}
+
 TEST(GraphSchedule, ARefusedNodeIsSubmittedBetweenGraphs) {
   EXPECT_EQ(ScheduleOf(Chain(), {"b"}), "{a}; b; {c}");
   EXPECT_EQ(ScheduleOf(Chain(), {"a"}), "a; {b, c after 0}");

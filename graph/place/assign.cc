@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -29,8 +30,9 @@ absl::Status CheckDevices(const PlaceGraph& graph) {
     }
   }
   for (const PlaceLink& link : graph.links) {
-    if (!(link.us >= 0 && link.gbs >= 0 && std::isfinite(link.us))) {
-      return absl::InvalidArgumentError("a link has a time or bandwidth that is negative or not finite");
+    if (!(link.us >= 0 && link.gbs >= 0 && std::isfinite(link.Cost(std::numeric_limits<int64_t>::max())))) {
+      return absl::InvalidArgumentError(
+          "a link has a time or bandwidth that is negative, or with which copies never end");
     }
   }
   return absl::OkStatus();
@@ -101,7 +103,7 @@ class Schedule {
     assignment_.end_us.assign(tasks, 0);
     for (const PlaceDevice& device : graph.devices) {
       room_.push_back(device.memory_bytes);
-      free_.emplace_back(static_cast<size_t>(device.places));
+      free_.emplace_back(std::min(static_cast<size_t>(device.places), std::max<size_t>(tasks, 1)));
     }
   }
 

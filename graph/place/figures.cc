@@ -24,6 +24,7 @@ constexpr NamedAmount kAmounts[] = {
 // What submitting a node to a stream takes, and a GPU until it sees the event of another one.
 constexpr double kSubmitMicros = 2, kCrossingMicros = 6;
 constexpr double kLeastFigure = 1e-6, kMostFigure = 1e12;
+constexpr int kMostKernels = 1 << 16;  // as the simulator's places
 
 bool IsFigure(double value) { return value == 0 || (value >= kLeastFigure && value <= kMostFigure); }
 
@@ -37,7 +38,9 @@ absl::Status CheckDevice(const DeviceFigures& device, const std::string& name) {
   for (const NamedAmount& amount : kAmounts) {
     if (!IsFigure(device.*amount.value)) return WrongFigures(name + ": " + amount.name + " is no figure of a machine");
   }
-  return device.kernels >= 0 ? absl::OkStatus() : WrongFigures(name + ": kernels is negative");
+  if (device.kernels >= 0 && device.kernels <= kMostKernels) return absl::OkStatus();
+  return WrongFigures(name + ": kernels is " + std::to_string(device.kernels) + "; give 0, if it is unknown, to " +
+                      std::to_string(kMostKernels));
 }
 
 absl::Status CheckPeers(const std::vector<std::vector<double>>& peers, size_t devices) {

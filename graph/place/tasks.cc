@@ -41,14 +41,13 @@ class LastWriters {
     }
     const Boxed& boxed = BoxedOf(ref.base, *tree);
     FindLive(boxed, *tree, ref.box);
-    if (found_.size() > kMostCut) {
-      for (const int32_t box : found_) f(boxed.Writer(box), BytesOf(Common(tree->box(box), tree->box(ref.box))));
-      return;
-    }
     std::sort(found_.begin(), found_.end(), [&](int32_t a, int32_t b) { return boxed.Writer(a) > boxed.Writer(b); });
     left_.assign(1, tree->box(ref.box));
     for (const int32_t box : found_) {
-      if (const int64_t bytes = Take(tree->box(box)); bytes > 0) f(boxed.Writer(box), bytes);
+      if (left_.empty()) return;
+      const int64_t bytes =
+          left_.size() > kMostLeft ? BytesOf(Common(tree->box(box), tree->box(ref.box))) : Take(tree->box(box));
+      if (bytes > 0) f(boxed.Writer(box), bytes);
     }
   }
 
@@ -67,8 +66,8 @@ class LastWriters {
   }
 
  private:
-  // Of more boxes that overlap a read one, each counts as if no later one covered part of it.
-  static constexpr size_t kMostCut = 16;
+  // If what is left of a read box is in more pieces, each further box counts as if no later one covered part of it.
+  static constexpr size_t kMostLeft = 64;
 
   struct Boxed {
     BoxTree::Live live{};  // the boxes with a writer

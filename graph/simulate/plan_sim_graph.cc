@@ -167,12 +167,21 @@ class PlanReader {
   }
 
   // The first node of a region stands for all of them.
-  static std::vector<int32_t> NodesOf(const Command& command, const GraphSchedule& schedule) {
+  std::vector<int32_t> NodesOf(const Command& command, const GraphSchedule& schedule) const {
     std::vector<int32_t> nodes;
     ForEachNode(command, [&](NodeId n) { nodes.push_back(n); });
     if (command.op != Command::Op::kGraph) return nodes;
-    for (const GraphPart::Entry& entry : schedule.graphs[GraphId(command.arg)].entries) nodes.push_back(entry.node);
+    for (const GraphPart::Entry& entry : schedule.graphs[GraphId(command.arg)].entries) {
+      nodes.push_back(entry.node);
+      ForEachOtherOf(entry.node, [&](NodeId n) { nodes.push_back(n); });
+    }
     return nodes;
+  }
+
+  // The other nodes of a batch, which come right behind the first.
+  template <class F>
+  void ForEachOtherOf(NodeId first, F&& f) const {
+    for (NodeId n = first + 1; n < plan_.nodes.count() && plan_.nodes[n].batch == first; ++n) f(n);
   }
 
   SimNode& NodeOf(const GraphPart& part, int32_t entry) {
@@ -190,6 +199,11 @@ class PlanReader {
       }
       std::sort(after.begin(), after.end());
       after.erase(std::unique(after.begin(), after.end()), after.end());
+      ForEachOtherOf(part.entries[static_cast<size_t>(e)].node, [&](NodeId n) {
+        SimNode& other = graph_.nodes[static_cast<size_t>(int32_t{n})];
+        other.after = node.after;
+        other.crossings = 0;
+      });
     }
   }
 

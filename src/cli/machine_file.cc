@@ -45,6 +45,8 @@ constexpr NamedFigure kDeviceFigures[] = {
     {"host_node_us", &Machine::Device::host_node_us},
 };
 
+bool IsFigure(double value) { return value == 0 || (value >= 1e-6 && value <= 1e12); }
+
 Machine::Device ReadDevice(JsonObject& from) {
   Machine::Device device;
   device.name = from.Text("name");
@@ -52,7 +54,7 @@ Machine::Device ReadDevice(JsonObject& from) {
   device.is_cuda = from.Flag("is_cuda");
   for (const NamedFigure& figure : kDeviceFigures) {
     const double value = from.AmountIfAny(figure.name);
-    if (value != 0 && (value < 1e-6 || value > 1e12)) from.Refuse(figure.name, "is no figure of a machine");
+    if (!IsFigure(value)) from.Refuse(figure.name, "is no figure of a machine");
     device.*figure.value = value;
   }
   return device;
@@ -79,7 +81,9 @@ void ReadPeers(const nlohmann::json& root, JsonObject& from, Machine& machine) {
     if (!row.is_array() || row.size() != count) return from.Refuse(place.c_str(), wanted);
     for (size_t target = 0; target < count; ++target) {
       double& rate = machine.peers[source][target];
-      from.Refuse(absl::StrCat(place, "[", target, "]").c_str(), TakeAmount(row[target], rate));
+      const std::string at = absl::StrCat(place, "[", target, "]");
+      from.Refuse(at.c_str(), TakeAmount(row[target], rate));
+      if (!IsFigure(rate)) from.Refuse(at.c_str(), "is no figure of a machine");
     }
   }
 }

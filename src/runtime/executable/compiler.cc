@@ -253,8 +253,7 @@ absl::Status Compiler::AddHostChecks(const graph::PlanOptions& plan_options) {
   const absl::StatusOr<bool> by_variable = base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST");
   if (!by_variable.ok()) return base::Prefixed(graph::Prefix(model()), by_variable.status());
   if (!options_.check_against_host && !*by_variable) return absl::OkStatus();
-  PENSTOCK_RETURN_IF_ERROR(
-      graph::MakePlan(model(), plan_options, TellOfPasses()).status());  // reports mistakes of the declared graph
+  PENSTOCK_RETURN_IF_ERROR(MakePlacedPlan(plan_options).status());  // reports mistakes of the declared graph
   std::vector<std::string> unchecked;
   context_.graph.SetModel(
       std::make_shared<const Model>(graph::WithHostChecks(model(), options_.host_tolerance, unchecked)));

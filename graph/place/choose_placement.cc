@@ -60,8 +60,9 @@ class Chooser {
   absl::StatusOr<PlacedPlan> Choose() {
     for (const Way& way : kWays) PENSTOCK_RETURN_IF_ERROR(Try(way));
     const size_t best = Best();
-    if (!candidates_[best].plan) return candidates_[best].status;
-    return Take(best);
+    std::optional<Plan>& plan = candidates_[best].plan;
+    if (!plan) return candidates_[best].status;
+    return Take(best, *std::move(plan));
   }
 
  private:
@@ -78,7 +79,7 @@ class Chooser {
     Tried& tried = candidates_.emplace_back();
     tried.report.name = way.name;
     PENSTOCK_RETURN_IF_ERROR(PlanWay(way, tried));
-    if (tried.plan) Score(tried);
+    if (tried.plan) Score(*tried.plan, tried);
     else if (tried.report.why.empty()) tried.report.why = "left out: " + OneLine(TextOf(tried.status));
     return absl::OkStatus();
   }
@@ -126,13 +127,14 @@ class Chooser {
     options.placement = tried.placement;
     absl::StatusOr<Plan> plan = MakePlan(model_, options, before_pass_);
     tried.status = plan.status();
-    if (plan.ok()) tried.plan = *std::move(plan);
-    return plan.ok() || IsLackOfMemory(tried.status) ? absl::OkStatus() : tried.status;
+    if (!plan.ok()) return IsLackOfMemory(tried.status) ? absl::OkStatus() : tried.status;
+    tried.plan = *std::move(plan);
+    return absl::OkStatus();
   }
 
-  void Score(Tried& tried) {
+  void Score(const Plan& plan, Tried& tried) {
     absl::StatusOr<PlaceScore> score =
-        ScoreOf(*tried.plan, tasks_, figures_, {.workers = how_.workers, .as_graph = how_.as_graph});
+        ScoreOf(plan, tasks_, figures_, {.workers = how_.workers, .as_graph = how_.as_graph});
     if (!score.ok()) {
       tried.report.why = "left out: " + OneLine(TextOf(score.status()));
       return;
@@ -168,8 +170,7 @@ class Chooser {
     return 0;
   }
 
-  PlacedPlan Take(size_t best) {
-    Tried& taken = candidates_[best];
+  PlacedPlan Take(size_t best, Plan plan) {
     PlacedPlan made;
     for (size_t c = 0; c < candidates_.size(); ++c) {
       PlacementReport::Candidate& report = candidates_[c].report;
@@ -178,8 +179,8 @@ class Chooser {
       else if (report.why.empty()) report.why = WhyNot(c, best);
       made.candidates.push_back(std::move(report));
     }
-    made.plan = *std::move(taken.plan);
-    made.placement = std::move(taken.placement);
+    made.plan = std::move(plan);
+    made.placement = std::move(candidates_[best].placement);
     return made;
   }
 

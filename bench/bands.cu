@@ -144,7 +144,7 @@ class RawBands {
       Choose(0);
       for (int s = 0; s < work_.steps; s += kUnroll) Check(cudaGraphLaunch(graph, At(0).stream), "launching");
     } else {
-      Submit(halos, work_.steps, /*captured=*/false);
+      Submit(halos, work_.steps);
     }
     const Clock::time_point submitted = Clock::now();
     for (int b = 0; b < bands; ++b) {
@@ -173,11 +173,10 @@ class RawBands {
   static void Wait(cudaStream_t stream, cudaEvent_t event) { Check(cudaStreamWaitEvent(stream, event, 0), "waiting"); }
   static void Note(cudaEvent_t event, cudaStream_t stream) { Check(cudaEventRecord(event, stream), "recording"); }
 
-  // In a capture nothing before its first step is waited for.
-  void Submit(Halos halos, int steps, bool captured) {
+  // Nothing is at work before the first step, or what is comes before the graph in its stream.
+  void Submit(Halos halos, int steps) {
     for (int s = 0; s < steps; ++s) {
-      const bool first = captured && s == 0;
-      halos == Halos::kReads ? Read(s, first) : Copy(s, first, halos == Halos::kOwn);
+      halos == Halos::kReads ? Read(s, s == 0) : Copy(s, s == 0, halos == Halos::kOwn);
     }
   }
 
@@ -255,7 +254,7 @@ class RawBands {
       if (band.stream != main) Wait(band.stream, fork);
       Wait(band.copies, fork);
     }
-    Submit(halos, kUnroll, /*captured=*/true);
+    Submit(halos, kUnroll);
     for (const Band& band : bands_) {
       Choose(band.device);
       for (const cudaStream_t stream : {band.stream, band.copies}) {

@@ -276,7 +276,7 @@ TEST_F(PinnedPoolThread, TrimWaitsForWhatTheThreadIsFreeing) {
   pinning_.acquire();  // it is about to free one
   EXPECT_EQ(pool->gauges().reserved, 2 * 1024) << "not free yet";
   std::jthread helper([this] {
-    for (int i = 0; i < 20; ++i) std::this_thread::yield();
+    driver_.AwaitLive(1);  // Trim has freed the other one, and waits
     hold_ = false;
     go_on_.release();
   });

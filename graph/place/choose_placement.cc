@@ -162,7 +162,7 @@ class Chooser {
     return candidates_[best].report.makespan_us <= (1 - kLeastGain) * one.report.makespan_us ? best : 0;
   }
 
-  // Of candidates that were too large to be compared.
+  // Returns the first other candidate with a plan, where all were too large to be compared.
   size_t FirstWithPlan() const {
     for (size_t c = 1; c < candidates_.size(); ++c) {
       if (candidates_[c].plan) return c;

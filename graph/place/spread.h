@@ -18,7 +18,8 @@
 
 namespace penstock::graph {
 
-// Of each node, for each of SimNode::after: how many bytes of its results the node takes. 0: it only comes after it.
+// Lists, for each node and each entry of its SimNode::after, how many bytes of that predecessor's results the node
+// takes. 0 means that the node only runs after it.
 using EdgeBytes = std::vector<absl::InlinedVector<int64_t, 4>>;
 
 struct SpreadTarget {

@@ -117,7 +117,7 @@ class LastWriters {
   std::vector<Region> left_, rest_;
 };
 
-// More than any memory has; assign.cc may add up some 100 000 of them.
+// No memory has more bytes.
 constexpr int64_t kMostInput = int64_t{1} << 46;
 
 // As much as it takes of an arena.

@@ -29,7 +29,7 @@ struct PlaceTasks {
   Table<DeclId, int64_t> copied;  // what a Copy node copies, in bytes
   std::vector<int64_t> memory;  // of each task: the buffers that it is the first to use, in bytes
 
-  // Of a node that a plan has on that device, or on the host.
+  // Returns what a planned node takes, in microseconds, on that device or on the host.
   double Cost(DeclId node, DeviceId device) const {
     const int32_t stated = graph.tasks[static_cast<size_t>(task[node])].device;
     return graph.cost(task[node], stated >= 0 ? stated : place_of[device]);
@@ -39,7 +39,7 @@ struct PlaceTasks {
 // The devices that nodes may be placed on: those that can do all that the default one can, which comes first.
 std::vector<DeviceId> PlaceableDevices(const PlanOptions& options);
 
-// Of a graph that MakePlan plans, or refuses for lack of memory only. `figures` are all known.
+// Makes the tasks of a graph that MakePlan accepts, or refuses only for lack of memory. No figure may be unknown.
 PlaceTasks MakePlaceTasks(const Model& model, const PlanOptions& options, const MachineFigures& figures);
 
 // Limits memory: each device has room for what PlanOptions grants a slot, and each buffer takes its bytes on the device

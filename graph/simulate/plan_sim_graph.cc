@@ -178,7 +178,7 @@ class PlanReader {
     return nodes;
   }
 
-  // The other nodes of a batch, which come right behind the first.
+  // Calls `f` with the other nodes of a batch, which directly follow the first.
   template <class F>
   void ForEachOtherOf(NodeId first, F&& f) const {
     for (NodeId n = first + 1; n < plan_.nodes.count() && plan_.nodes[n].batch == first; ++n) f(n);

@@ -39,7 +39,7 @@ struct CompileOptions {
   int device = 0;  // the device of nodes without a pin; see also `placement`
   // If not empty, replaces `device` with several, each of which can do all of a run (Executable).
   std::vector<DeviceShare> devices{};
-  // Who decides where nodes without a pin run (placement.h). Under kAutomatic a run may use all devices of the kind of
+  // Decides where nodes without a pin run (placement.h). Under kAutomatic a run may use all devices of the kind of
   // `device` at once, so `devices` may not name several, and `in_order` is refused. Pin a node that uses memory of one
   // device that it does not declare, such as a pointer among its arguments.
   Placement placement = Placement::kOneDevice;

@@ -249,9 +249,9 @@ class Driver {
 
   // --- graphs: the same operations, submitted as one; only edges order them ---
   //
-  // A graph belongs to a device, on whose streams it is launched. Its nodes may be on any device of the driver, but for
-  // those of the bodies of conditional nodes, which are on the graph's, and copy nothing from or to another. A copy
-  // between devices without a link goes through memory of CUDA's own.
+  // A graph belongs to a device and is launched on that device's streams. Its nodes may run on any device of the
+  // driver, except that the bodies of conditional nodes stay on the graph's device and copy nothing to or from another.
+  // CUDA copies between devices without a link through memory of its own.
   //
   // One thread at a time uses a graph or an exec. An exec never overlaps itself: a launch waits for the previous one.
   // Changes to an exec apply to later launches, even while an earlier one runs.

@@ -54,7 +54,7 @@ NodeOperations::~NodeOperations() {
   }
 }
 
-// A copy between devices has placeholders on both of them.
+// A copy between devices needs placeholders on both, so its source counts as used too.
 void NodeOperations::FindDevices() {
   const CompiledGraph& graph = slot_.graph();
   Table<DeviceId, bool> used(graph.devices().size());
@@ -73,7 +73,7 @@ DeviceId NodeOperations::DeviceOf(EntryId entry) const {
   return slot_.graph().plan().nodes[EntryAt(entry).node].device;
 }
 
-// Of a copy between devices.
+// Returns the device that a copy between devices reads from.
 DeviceId NodeOperations::SourceOf(EntryId entry) const {
   const graph::Plan& plan = slot_.graph().plan();
   return plan.instances[plan.nodes[EntryAt(entry).node].src].device;

@@ -62,9 +62,9 @@ class NodeOperations {
   // Whether SetNode accepts the entry's next operation in place of the one that its node has.
   bool CanBeSet(EntryId entry) const;
 
-  // Those that have nodes of the graphs.
+  // Returns the devices on which the graphs have nodes, or from which their nodes copy.
   const std::vector<DeviceId>& devices() const { return devices_; }
-  // Copies the slot's parameters to where kernels of the device read them by reference.
+  // Returns the copy that brings the slot's parameters to where the device's kernels read them by reference.
   const driver::BatchOp& refresh(DeviceId device) const { return on_device_[device].refresh; }
 
  private:
@@ -79,7 +79,7 @@ class NodeOperations {
 
   // What the graphs have on a device.
   struct OnDevice {
-    std::byte* scratch = nullptr;  // what placeholders name, then the parameters; null: no node is there
+    std::byte* scratch = nullptr;  // memory for placeholders, then the parameters; null if the graphs do not use it
     driver::BatchOp refresh{};  // a batch of one piece
   };
 
@@ -99,7 +99,7 @@ class NodeOperations {
   SlotTables& tables_;
   const Program& program_;
   const Hostcalls* const hostcalls_;
-  memory::PinnedBlock pinned_;  // what placeholders name, then the tables of `piece_ops_` and of each refresh
+  memory::PinnedBlock pinned_;  // memory for placeholders, then the tables of `piece_ops_` and of each refresh
   std::vector<DeviceId> devices_;
   Table<DeviceId, OnDevice> on_device_;
   Table<EntryId, PieceId> piece_of_;  // of entries that copy by a batch; none: it does not

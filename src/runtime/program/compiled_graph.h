@@ -55,7 +55,7 @@ class CompiledGraph {
   // The driver of that device; it drives all other devices of the plan too.
   driver::Driver& driver() const { return *driver_; }
   int local_device_of_lane(int32_t lane) const { return lane_devices_[lane]; }
-  // Of a node that is not on the host.
+  // Returns the index in the driver of a node's device. The node does not run on the host.
   int local_device_of(NodeId node) const { return devices_[plan_.nodes[node].device].local; }
 
   // At most `concurrency` calls of one callable run at the same time over all slots. EnterGate never blocks; LeaveGate

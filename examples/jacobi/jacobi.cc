@@ -1,6 +1,6 @@
-// Jacobi's method on a grid, in bands of rows, one band a device: each cell becomes the mean of its four neighbours.
-// The program declares which rows a node reads and writes, and nothing else: the rows at the cuts go from device to
-// device by themselves, and while they do, the devices compute the rows inside.
+// Jacobi's method on a grid whose rows are dealt to all devices: each cell becomes the mean of its four neighbours.
+// Exchange copies the rows at the cuts to the neighbours. Each device computes these rows first, and the rows inside
+// while they are on their way.
 //
 //   jacobi [--devices cuda | host:2] [--cells 512] [--steps 100]
 #include <algorithm>
@@ -20,43 +20,10 @@ struct Mean {
     to(i.y, x) = is_edge ? from(y, x) : 0.25f * (from(y - 1, x) + from(y + 1, x) + (from(y, x - 1) + from(y, x + 1)));
   }
 };
-struct Same {
-  PS_HOST_DEVICE void operator()(int64_t i, const float* from, float* to) const { to[i] = from[i]; }
-};
-
 struct Options {
   std::string devices;
   int64_t cells = 512;  // a side
   int steps = 100;
-};
-
-// The steps of one band, rows [begin, end), on a device. The rows at its borders come first, since others wait for
-// them.
-class Band {
- public:
-  Band(ps::Graph& graph, int64_t width, int device, int64_t begin, int64_t end)
-      : graph_(graph), width_(width), device_(device), begin_(begin), end_(end) {}
-
-  void Step(ps::BufferHandle<float> from, ps::BufferHandle<float> to) const {
-    Compute("first row", from, to, begin_, begin_ + 1);
-    if (end_ - begin_ > 1) Compute("last row", from, to, end_ - 1, end_);
-    if (end_ - begin_ > 2) Compute("inside", from, to, begin_ + 1, end_ - 1);
-  }
-
- private:
-  ps::Box Rows(int64_t begin, int64_t end) const { return ps::Slice({begin, 0}, {end - begin, width_}); }
-  void Compute(const char* what, ps::BufferHandle<float> from, ps::BufferHandle<float> to, int64_t begin,
-               int64_t end) const {
-    graph_
-        .ParallelFor(ps::Name(what, device_), {end - begin, width_}, Mean{}, ps::Read(from, Rows(begin - 1, end + 1)),
-                     ps::Write(to, Rows(begin, end)))
-        .On(device_);
-  }
-
-  ps::Graph& graph_;
-  int64_t width_;
-  int device_;
-  int64_t begin_, end_;
 };
 
 std::vector<float> Expected(std::vector<float> grid, int64_t side, int steps) {
@@ -75,24 +42,27 @@ std::vector<float> Expected(std::vector<float> grid, int64_t side, int steps) {
 absl::Status Run(const Options& options) {
   const int64_t side = options.cells;
   PS_ASSIGN_OR_RETURN(ps::Runtime runtime, ps::Runtime::Create({.devices = options.devices}));
-  const int devices = static_cast<int>(std::min<int64_t>(runtime.devices().size(), side - 2));
+  std::vector<ps::DeviceShare> devices = runtime.all_devices();
+  if (static_cast<int64_t>(devices.size()) > side - 2) devices.erase(devices.begin() + (side - 2), devices.end());
 
   ps::Graph graph("jacobi");
   auto in = graph.Input<float>("in", {side, side}, ps::kPinned);
   auto out = graph.Output<float>("out", {side, side}, ps::kPinned);
-  const ps::BufferHandle<float> u[] = {graph.Buffer<float>("u0", {side, side}),
-                                       graph.Buffer<float>("u1", {side, side})};
-  std::vector<Band> bands;
-  for (int d = 0; d < devices; ++d) {
-    bands.emplace_back(graph, side, d, 1 + (side - 2) * d / devices, 1 + (side - 2) * (d + 1) / devices);
-  }
-  graph.Copy("set", in, u[0]).On(0);
-  graph.Copy("borders", in, u[1]).On(0);  // the first and last row never change
+  // The first and the last row never change: they are the halos outside.
+  const ps::Sharding cut = ps::Blocked(0, devices);
+  const ps::ShardedHandle<float> u[] = {graph.Sharded<float>("u", {side - 2, side}, cut, ps::Halo(1)),
+                                        graph.Sharded<float>("v", {side - 2, side}, cut, ps::Halo(1))};
+  ps::Scatter(graph, "set", in, u[0]);
+  ps::Scatter(graph, "borders", in, u[1]);
   for (int step = 0; step < options.steps; ++step) {
     const auto scope = graph.Scope(ps::Name("step", step));
-    for (const Band& band : bands) band.Step(u[step % 2], u[1 - step % 2]);
+    const auto &from = u[step % 2], &to = u[1 - step % 2];
+    ps::ForEachPart(graph, to, [&](const ps::ShardPart& rows) {
+      graph.ParallelFor("mean", rows.extent, Mean{}, ps::ReadWithHalo(from, rows), ps::Write(to, rows));
+    });
+    ps::Exchange(graph, "halo", to);
   }
-  graph.Copy("get", u[options.steps % 2], out).On(0);
+  ps::Gather(graph, "get", u[options.steps % 2], out);
   PS_ASSIGN_OR_RETURN(ps::Executable exec, runtime.Compile(graph));
 
   PS_ASSIGN_OR_RETURN(auto grid, runtime.MakeHostBuffer<float>(side * side));
@@ -105,7 +75,7 @@ absl::Status Run(const Options& options) {
   const std::vector<float> expected = Expected({grid.begin(), grid.end()}, side, options.steps);
   if (!std::equal(result.begin(), result.end(), expected.begin())) return absl::InternalError("the grid is wrong");
   std::printf("%d steps of %lld x %lld cells on %d devices are right\n", options.steps, static_cast<long long>(side),
-              static_cast<long long>(side), devices);
+              static_cast<long long>(side), static_cast<int>(devices.size()));
   return absl::OkStatus();
 }
 

@@ -5,7 +5,6 @@
 
 #include "graph/common/message.h"
 #include "graph/conflicts/boxes.h"
-#include "penstock/replicated_state.h"
 
 namespace penstock {
 namespace {
@@ -16,10 +15,6 @@ uint32_t NextSerial() {
 }
 
 }  // namespace
-
-Name detail::OnDeviceName(const Name& name, int device) {
-  return Name(std::string(name.view()) + " " + std::to_string(device), name.source().file, name.source().line);
-}
 
 Graph::Graph(Name name) : model_(std::make_shared<Model>(std::move(name))) { model_->serial = NextSerial(); }
 

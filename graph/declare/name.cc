@@ -13,6 +13,11 @@ Name Name::In(const Name& scope) const {
   return full;
 }
 
+Name detail::NumberedName(const Name& name, int number) {
+  if (name.view().empty()) return name;
+  return Name(std::string(name.view()) + " " + std::to_string(number), name.source().file, name.source().line);
+}
+
 void Name::Share() {
   if (text_ != inside_) return;
   owned_ = std::make_shared<const std::string>(text_, size_);

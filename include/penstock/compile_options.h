@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "penstock/control.h"
+#include "penstock/device_share.h"
 #include "penstock/machine_figures.h"
 #include "penstock/mode.h"
 #include "penstock/placement.h"
@@ -17,16 +18,6 @@
 #include "penstock/trace.h"
 
 namespace penstock {
-
-// A device that takes a share of an executable's runs.
-struct DeviceShare {
-  // `index` in the runtime's device list, and the weight `of` that device.
-  DeviceShare(int index, double of = 1) : device(index), weight(of) {}  // NOLINT: implicit
-  int device;  // index in the runtime's list
-  // Multiplies the device's measured speed when the next run is placed, and scales its share of the keys. 0: the device
-  // gets only launches that name it.
-  double weight;
-};
 
 // Where slots, mode, resident and max_lanes have the values below, the runtime's settings (settings.h) for the graph's
 // name replace them.

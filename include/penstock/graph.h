@@ -31,6 +31,8 @@
 #include "penstock/launch_context.h"
 #include "penstock/node.h"
 #include "penstock/reduce.h"
+#include "penstock/scope.h"
+#include "penstock/sharding.h"
 #include "penstock/state.h"
 #include "penstock/task.h"
 
@@ -39,6 +41,8 @@ namespace penstock {
 namespace runtime {
 class GraphCacheCore;
 }
+template <class T>
+class ShardedState;
 
 // The largest value a parameter may be set to; makes it usable as a dimension.
 struct AtMost {
@@ -62,21 +66,6 @@ inline KernelShape Blocks(std::array<Dim, 3> grid, std::array<uint32_t, 3> block
   return {false, Dim(0), grid, block, shared_bytes};
 }
 
-// A prefix of names while it lives: see Graph::Scope.
-class PENSTOCK_EXPORT NameScope {
- public:
-  NameScope(const NameScope&) = delete;
-  NameScope& operator=(const NameScope&) = delete;
-  ~NameScope() { model_->scope = std::move(outer_); }
-
- private:
-  friend class Graph;
-  NameScope(std::shared_ptr<Model> model, Name name)
-      : model_(std::move(model)), outer_(std::exchange(model_->scope, std::move(name))) {}
-  std::shared_ptr<Model> model_;
-  Name outer_;  // the prefix before
-};
-
 class PENSTOCK_EXPORT Graph {
  public:
   // Creates an empty graph. The name appears in plans, errors and traces.
@@ -98,6 +87,8 @@ class PENSTOCK_EXPORT Graph {
   //
   // Plans, errors and traces show the full name, so a function that declares nodes may be called once for each part.
   [[nodiscard]] NameScope Scope(Name name);
+  // Runs all nodes that are declared while the result lives on this device, as NodeRef::On does, which wins.
+  [[nodiscard]] DeviceScope ScopeOn(int device) { return {model_, device}; }
 
   // A value set at launch. T is trivially copyable; an integer with AtMost may be a dimension. Nodes take it by value,
   // or read it from their device's memory (OnDevice in access.h).
@@ -132,6 +123,20 @@ class PENSTOCK_EXPORT Graph {
   template <class T>
   PENSTOCK_HIDDEN BufferHandle<T> Buffer(Name name, Extent extent, Where where = kDevice) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInternal, where, extent))};
+  }
+
+  // An array that exists only inside a run, cut into shards, one Buffer each, "name 0", "name 1" and so on. sharding.h
+  // says how, and sharded.h what can be done with them. The extent is without the halo; what is cut is constant.
+  //   auto u = graph.Sharded<float>("u", {height, width}, ps::Blocked(0, runtime.all_devices()), ps::Halo(1));
+  template <class T>
+  PENSTOCK_HIDDEN ShardedHandle<T> Sharded(const Name& name, const Extent& extent, const Sharding& sharding,
+                                           Halo halo = Halo()) {
+    const auto layout = detail::ShardDeclaration::LayOut(*this, name, extent, sharding, halo);
+    std::vector<BufferHandle<T>> buffers;
+    for (const Shard& shard : layout->shards) {
+      buffers.push_back(Buffer<T>(detail::NumberedName(name, shard.index), detail::ExtentWithHalo(*layout, shard)));
+    }
+    return {layout, std::move(buffers)};
   }
 
   // The same with padded rows, in host and device memory:
@@ -188,6 +193,11 @@ class PENSTOCK_EXPORT Graph {
   template <class T>
   PENSTOCK_HIDDEN BufferHandle<T> Use(const State<T>& state) {
     return {serial(), AddState(state.record())};
+  }
+  // The same for a State in shards (sharded_state.h).
+  template <class T>
+  PENSTOCK_HIDDEN ShardedHandle<T> Use(const ShardedState<T>& state) {
+    return state.In(*this);
   }
 
   // Copies one box to another of the same shape (apart from leading dimensions of 1), in host memory or on any device:
@@ -442,7 +452,8 @@ class PENSTOCK_EXPORT Graph {
   template <class Describe>
   PENSTOCK_HIDDEN NodeRef Declare(Name&& name, NodeKind kind, Describe describe) {
     PutInScope(name);
-    return {sink(), sink().Visit([&](auto& to) { return to.Node(std::move(name), kind, describe); })};
+    NodeRef node(sink(), sink().Visit([&](auto& to) { return to.Node(std::move(name), kind, describe); }));
+    return model_->scope_device < 0 ? node : node.On(model_->scope_device);
   }
 
   void PutInScope(Name& name) const {
@@ -462,6 +473,7 @@ class PENSTOCK_EXPORT Graph {
 
   friend class detail::ControlDeclaration;
   friend class detail::ReduceDeclaration;
+  friend class detail::ShardDeclaration;
   // Makes a graph that compares declarations on it with that model.
   friend class runtime::GraphCacheCore;
   Graph(std::shared_ptr<Model> model, detail::DeclarationMatcher* matcher)

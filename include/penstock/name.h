@@ -114,4 +114,8 @@ class PENSTOCK_EXPORT Name {
   char inside_[kInside] = {};  // used only if text_ is this
 };
 
+namespace detail {
+PENSTOCK_EXPORT Name NumberedName(const Name& name, int number);  // "name 1", declared where the name is
+}
+
 }  // namespace penstock

@@ -3,6 +3,7 @@
 
 #include "penstock/await.h"
 #include "penstock/compile_options.h"
+#include "penstock/device_share.h"
 #include "penstock/executable.h"
 #include "penstock/graph.h"
 #include "penstock/graph_cache.h"
@@ -20,6 +21,8 @@
 #include "penstock/run.h"
 #include "penstock/runtime.h"
 #include "penstock/settings.h"
+#include "penstock/sharded.h"
+#include "penstock/sharded_state.h"
 #include "penstock/state.h"
 #include "penstock/status_macros.h"
 #include "penstock/trace.h"

@@ -110,7 +110,6 @@ AccessOf<T, AccessMode::kWriteSome> WriteSome(const ReplicatedState<T>& state, c
 }
 
 namespace detail {
-PENSTOCK_EXPORT Name OnDeviceName(const Name& name, int device);  // "name 1"
 // Over the elements of a State of any rank: they are contiguous.
 template <class T, class Op>
 struct ReduceInto {
@@ -131,7 +130,7 @@ template <class T>
 PENSTOCK_HIDDEN void Broadcast(Graph& graph, const Name& name, const ReplicatedState<T>& state, int from) {
   for (const int device : state.devices()) {
     if (device == from) continue;
-    graph.Copy(detail::OnDeviceName(name, device), Read(state.On(from)), Write(state.On(device))).On(device);
+    graph.Copy(detail::NumberedName(name, device), Read(state.On(from)), Write(state.On(device))).On(device);
   }
 }
 
@@ -143,7 +142,7 @@ PENSTOCK_HIDDEN void Reduce(Graph& graph, const Name& name, const ReplicatedStat
   for (const int device : state.devices()) {
     if (device == into) continue;
     graph
-        .ParallelFor(detail::OnDeviceName(name, device), detail::ElementsOf(state.extent()),
+        .ParallelFor(detail::NumberedName(name, device), detail::ElementsOf(state.extent()),
                      detail::ReduceInto<T, Op>{op}, Read(state.On(device)), ReadWrite(state.On(into)))
         .On(into);
   }

@@ -47,6 +47,8 @@
 #include "penstock/progress.h"
 #include "penstock/replicated_state.h"
 #include "penstock/settings.h"
+#include "penstock/sharded_state.h"
+#include "penstock/sharding.h"
 #include "penstock/state.h"
 
 namespace penstock {
@@ -216,6 +218,28 @@ class PENSTOCK_EXPORT Runtime {
     return ReplicatedState<T>(*std::move(record));
   }
 
+  // The same as MakeState in shards (sharded_state.h), each on its own device. `initial` has all elements, without the
+  // halos, which are zeros. InvalidArgument also for what sharding.h forbids.
+  template <class T>
+  PENSTOCK_HIDDEN absl::StatusOr<ShardedState<T>> MakeShardedState(const Name& name, const Extent& extent,
+                                                                   const Sharding& sharding,
+                                                                   std::span<const T> initial = {}, Halo halo = Halo(),
+                                                                   Deadline deadline = {}) {
+    auto layout = LayOutState(name, extent, sharding, halo);
+    if (!layout.ok()) return layout.status();
+    std::vector<State<T>> shards;
+    for (const Shard& shard : (*layout)->shards) {
+      auto state = MakeState<T>(detail::NumberedName(name, shard.index), detail::ExtentWithHalo(**layout, shard), {},
+                                {.device = shard.device});
+      if (!state.ok()) return state.status();
+      shards.push_back(*std::move(state));
+    }
+    ShardedState<T> made(*std::move(layout), std::move(shards));
+    if (initial.empty()) return made;
+    if (absl::Status status = made.Set(initial, deadline); !status.ok()) return status;
+    return made;
+  }
+
   // What has been recorded so far (profile.h). Without anything to record it has the devices only.
   penstock::Profile Profile() const;
   // How fast runs followed each other so far, and which settings were open (measurement.h).
@@ -243,6 +267,8 @@ class PENSTOCK_EXPORT Runtime {
                                                                  std::shared_ptr<const void> keep_alive);
   absl::StatusOr<std::shared_ptr<const StateRecord>> AllocateReplicas(StateRecord record, std::vector<int> devices,
                                                                       const void* initial, size_t elements);
+  static absl::StatusOr<std::shared_ptr<const ShardLayout>> LayOutState(const Name& name, const Extent& extent,
+                                                                        const Sharding& sharding, const Halo& halo);
   std::shared_ptr<runtime::RuntimeCore> core_;
 };
 

@@ -273,6 +273,7 @@ struct Model {
   detail::Table<BodyId, BodyDecl> bodies;
   std::vector<Mistake> mistakes;
   Name scope{""};  // what names that are declared now begin with (Graph::Scope); used only while declaring
+  int32_t scope_device = -1;  // the pin of nodes that are declared now (Graph::ScopeOn); used only while declaring
   BodyId open{};  // the body that is being declared; used only while declaring
 
   explicit Model(Name n) : name(std::move(n)) {}

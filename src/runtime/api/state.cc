@@ -148,6 +148,14 @@ absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AdoptMemory(StateRec
   return std::shared_ptr<const StateRecord>(std::move(state));
 }
 
+absl::StatusOr<std::shared_ptr<const ShardLayout>> Runtime::LayOutState(const Name& name, const Extent& extent,
+                                                                        const Sharding& sharding, const Halo& halo) {
+  std::string mistake;
+  auto layout = std::make_shared<const ShardLayout>(detail::LayOut(name, extent, sharding, halo, &mistake));
+  if (mistake.empty()) return std::shared_ptr<const ShardLayout>(std::move(layout));
+  return base::Prefixed("sharded state " + graph::Quoted(name), absl::InvalidArgumentError(mistake));
+}
+
 absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateReplicas(StateRecord record,
                                                                              std::vector<int> devices,
                                                                              const void* initial, size_t elements) {
@@ -163,8 +171,7 @@ absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateReplicas(Sta
                                 " twice; a device has one replica");
     }
     StateRecord replica = record;
-    const SourceLine& source = record.name.source();
-    replica.name = Name(std::string(record.name.view()) + " " + std::to_string(device), source.file, source.line);
+    replica.name = detail::NumberedName(record.name, device);
     replica.device = device;
     PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const StateRecord> made,
                               Make(core_, std::move(replica), initial, elements, "MakeReplicatedState"));

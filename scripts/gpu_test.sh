@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the bundle's tests on this machine's GPUs; a test that finds no device fails instead of skipping.
 #
-#   scripts/gpu_test.sh              every test program, the photo job against its reference, the demo, gemv_step and the
-#                                    tutorial
+#   scripts/gpu_test.sh              every test program, the photo job against its reference, the demo, gemv_step,
+#                                    cholesky, mlp and the tutorial
 #   scripts/gpu_test.sh --sanitize   conformance_tests and gpu_tests under compute-sanitizer: memory errors and races in
 #                                    stream-ordered memory, then races inside kernels. Tests named *Fault* break the
 #                                    device on purpose and stay out; so does the one that destroys a stream with work
@@ -96,19 +96,22 @@ fi
 say "demo: both its jobs on a GPU, against each other and a plain loop"
 if ! timeout -k 10 400 "$bundle/examples/demo" --devices cuda:0 >"$results/demo.out" 2>&1; then failed=1; fi
 sed 's/^/   /' "$results/demo.out"
-# Built with cuBLAS, which the bundle does not carry.
-if blas=$(ldd "$bundle/examples/gemv_step" | grep libcublas) && [[ $blas != *'not found'* ]]; then
-  say "gemv_step: a cuBLAS call and a kernel, replayed, against a plain loop"
-  if ! timeout -k 10 400 "$bundle/examples/gemv_step" --devices cuda:0 --steps 300 >"$results/gemv_step.out" 2>&1; then
-    failed=1
+# with_libraries PROGRAM WHAT OPTION...: one that needs CUDA's libraries, which the bundle does not carry.
+with_libraries() {
+  local program=$1 libraries
+  if libraries=$(ldd "$bundle/examples/$program" | grep libcublas) && [[ $libraries != *'not found'* ]]; then
+    say "$program: $2"
+    if ! timeout -k 10 400 "$bundle/examples/$program" "${@:3}" >"$results/$program.out" 2>&1; then failed=1; fi
+    sed 's/^/   /' "$results/$program.out"
+  else
+    say "$program: left out, there is no libcublas here, or was none where it was built"
   fi
-  sed 's/^/   /' "$results/gemv_step.out"
-else
-  say "gemv_step: left out, there is no libcublas here, or was none where it was built"
-fi
-say "tutorial: each program checks its own results"
-mapfile -t tutorial < <("$bundle/examples/small_examples" --list | grep ^tutorial_)
-[[ ${#tutorial[@]} -gt 0 ]] || { echo "   small_examples names no program of it"; failed=1; }
+}
+with_libraries gemv_step "a cuBLAS call and a kernel, replayed, against a plain loop" --devices cuda:0 --steps 300
+with_libraries cholesky "a matrix in tiles on all GPUs, against a plain factor" --devices cuda --size 128
+say "tutorial and mlp: each program checks its own results"
+mapfile -t tutorial < <("$bundle/examples/small_examples" --list | grep -E '^(tutorial_|mlp$)')
+[[ ${#tutorial[@]} -gt 1 ]] || { echo "   small_examples names no program of it"; failed=1; }
 for program in ${tutorial[@]+"${tutorial[@]}"}; do
   if ! PENSTOCK_DEVICES=cuda timeout -k 10 400 "$bundle/examples/small_examples" "$program" >"$results/$program.out" 2>&1; then
     echo "   $program failed:"

@@ -18,19 +18,20 @@
 #include <vector>
 
 #include "penstock/ps.h"
-#if defined(__CUDACC__)
+#if defined(WITH_CUDA)
 #include "penstock/cublas.h"
 #include "penstock/cusolver.h"
 #endif
 
 // Steps on tiles of n x n. A tile is stored row by row; to the libraries, which count columns first, it is its own
 // transpose, so that what is the lower triangle here is the upper one there.
-#if defined(__CUDACC__)
+#if defined(WITH_CUDA)
 constexpr cublasFillMode_t kLower = CUBLAS_FILL_MODE_UPPER;
 constexpr double kOne = 1, kMinusOne = -1;
 
 absl::StatusOr<cublasHandle_t> Blas(ps::LaunchContext& launch) {
-  const ps::CublasOptions options{.pointer_mode = CUBLAS_POINTER_MODE_HOST};  // the scalars never change
+  // Each lane of the plan has a workspace. The scalars never change.
+  const ps::CublasOptions options{.workspace_bytes = size_t{8} << 20, .pointer_mode = CUBLAS_POINTER_MODE_HOST};
   PS_ASSIGN_OR_RETURN(ps::Cublas * blas, launch.Get<ps::Cublas>(options));
   return blas->handle();
 }

@@ -250,7 +250,7 @@ absl::Status Train(const Options& options) {
     if (found != data.weights[l])
       return absl::InternalError("the weights of layer " + std::to_string(l) + " are wrong");
   }
-  if (!(latest < first / 2)) return absl::InternalError("nothing was learned");
+  if (!(latest < first)) return absl::InternalError("nothing was learned");
   std::printf(
       "%d steps of %d micro-batches on %d devices: the loss fell from %.2f to %.2f, and all weights are right\n",
       options.steps, options.micro_batches, last > 0 ? 2 : 1, first, latest);

@@ -44,11 +44,12 @@ case $example in
   mlp)
     for devices in 1 2 3; do
       used=$((devices > 1 ? 2 : 1))
-      prints "40 steps of 4 micro-batches on $used devices: the loss fell from 102.91 to 41.37" --devices "host:$devices"
+      prints "16 steps of 4 micro-batches on $used devices: the loss fell from 102.91 to 46.43" \
+        --devices "host:$devices" --steps 16
     done
-    for micro_batches in 1 64; do
-      prints "40 steps of $micro_batches micro-batches on 2 devices: the loss fell from 102.91 to 41.37" \
-        --devices host:2 --micro-batches "$micro_batches"
+    for micro_batches in 1 16; do
+      prints "16 steps of $micro_batches micro-batches on 2 devices: the loss fell from 102.91 to 46.43" \
+        --devices host:2 --steps 16 --micro-batches "$micro_batches"
     done
     refuses "10 steps or more" --steps 9
     refuses "divides 64" --micro-batches 3

@@ -26,6 +26,13 @@ TEST(ErrorsOfThread, AreJoinedEachOnceAndOfManyThreeAreQuoted) {
   EXPECT_EQ(ErrorsOfThread(log, 7), "a; b; c; and 3 more");
 }
 
+// cuBLAS loads a library while the stream captures: no call was refused.
+TEST(ErrorsOfThread, AreNotWhatLoadingALibraryLooksForInVain) {
+  const std::string log = Line(7, "Kernel ($__internal_23_$__cuda_sm20_rem_u64) cannot be found in library");
+  EXPECT_EQ(ErrorsOfThread(log, 7), "");
+  EXPECT_EQ(ErrorsOfThread(log + Line(7, "a"), 7), "a");
+}
+
 TEST(ErrorsOfThread, LinesThatWereLostCountAsTheThreads) {
   const std::string lost = "Log buffer has rolled over since the previous dump. The oldest messages will be missing";
   EXPECT_EQ(ErrorsOfThread(lost + "\n" + Line(9, "another thread's"), 7), lost);

@@ -165,9 +165,11 @@ PENSTOCK_HIDDEN __device__ __forceinline__ Block BlockOfKernel(int64_t shared_by
   return {reinterpret_cast<std::byte*>(penstock_task_memory), shared_bytes, threadIdx.x, blockDim.x};
 }
 
-// A grid-stride loop in every dimension, so that any extent fits any grid the runtime chooses. The grid covers a small
-// extent, where each loop runs once, so unrolling would only delay its start; over a large one the innermost loop runs
-// a few times (src/runtime/slot/kernel_grid.h). With parameters by reference the first iteration is peeled: its loads
+// Loops in every dimension, so that any extent fits any grid the runtime chooses. The grid covers a small extent, where
+// each loop runs once, so unrolling would only delay its start; over a large one the innermost loop runs a few times
+// (src/runtime/slot/kernel_grid.h). In x and z they stride by the grid. In y a block goes through adjacent rows, whose
+// common neighbours are then in its cache: a thread has the least power of two that covers the extent, which takes no
+// argument and no loop to find (docs/adr/087). With parameters by reference the first iteration is peeled: its loads
 // are then awaited together, instead of first the loop-invariant parameters and then the rest.
 template <int kRank, class F, class... Passed>
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunElements(const Range& range, F& f, const Passed&... args) {
@@ -184,14 +186,17 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunElements(const Range& range, 
 #pragma unroll 1
     for (int64_t x = first_x; x < range.width; x += step_x) f(x, Given(args)...);
   } else {
-    const int64_t first_y = static_cast<int64_t>(blockIdx.y) * blockDim.y + threadIdx.y;
-    const int64_t step_y = static_cast<int64_t>(gridDim.y) * blockDim.y;
+    const int64_t covered = int64_t{gridDim.y} * blockDim.y;  // by a row a thread
+    int doublings = max(__clzll(covered) - __clzll(range.height), 0);
+    if ((covered << doublings) < range.height) ++doublings;
+    const int64_t rows = int64_t{blockDim.y} << doublings;  // of a block
+    const int64_t begin_y = blockIdx.y * rows, end_y = begin_y + rows < range.height ? begin_y + rows : range.height;
 #pragma unroll 1
     for (int64_t z = blockIdx.z; z < range.depth; z += gridDim.z)
 #pragma unroll 1
       for (int64_t x = first_x; x < range.width; x += step_x)
 #pragma unroll 1
-        for (int64_t y = first_y; y < range.height; y += step_y) CallAt<kRank>(f, z, y, x, Given(args)...);
+        for (int64_t y = begin_y + threadIdx.y; y < end_y; y += blockDim.y) CallAt<kRank>(f, z, y, x, Given(args)...);
   }
 }
 

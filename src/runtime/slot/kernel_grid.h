@@ -1,9 +1,9 @@
 // KernelGrid: how many blocks of how many threads compute a ParallelFor on a device.
 //
-// The grid covers a small extent, a thread an element. Over a large one each thread computes up to kMostEach elements,
-// since what precedes the functor's own work takes longer than a short functor; but the device keeps kLeastBlocks
-// blocks, so that functors of unequal length still balance. The kernel strides over what the grid does not cover
-// (detail/parallel_for.h). Why: docs/adr/087.
+// The grid covers a small extent, a thread an element. Over a large one each thread computes several, since what
+// precedes the functor's own work takes longer than a short functor; but the device keeps enough blocks, so that
+// functors of unequal length still balance. The kernel loops over what the grid does not cover (detail/parallel_for.h).
+// Why: docs/adr/087.
 //
 // Threads: a pure function.
 #pragma once

@@ -41,19 +41,23 @@ TEST(KernelGrid, OfASmallParallelForHasAThreadForEachElement) {
   EXPECT_EQ(GridOf({1, 1, 257}, 1).grid, (Size{2, 1, 1}));
   EXPECT_EQ(GridOf({1, 1, 4095 * 256}, 1).grid, (Size{4095, 1, 1}));
   EXPECT_EQ(GridOf({1, 1, 257}, 1).block, (Size{256, 1, 1}));
-  EXPECT_EQ(GridOf({1, 9, 33}, 2).grid, (Size{2, 2, 1}));
-  EXPECT_EQ(GridOf({7, 9, 33}, 3).grid, (Size{2, 2, 7}));
-  EXPECT_EQ(GridOf({7, 9, 33}, 3).block, (Size{32, 8, 1}));
+  EXPECT_EQ(GridOf({1, 9, 500}, 2).grid, (Size{4, 9, 1}));
+  EXPECT_EQ(GridOf({1, 9, 500}, 2).block, (Size{128, 1, 1}));
+  EXPECT_EQ(GridOf({7, 9, 60}, 3).grid, (Size{1, 5, 7}));
+  EXPECT_EQ(GridOf({7, 9, 60}, 3).block, (Size{64, 2, 1}));
+  EXPECT_EQ(GridOf({1, 9, 129}, 2).block, (Size{32, 4, 1})) << "wider ones would leave many threads idle";
+  EXPECT_EQ(GridOf({1, 300, 3}, 2).block, (Size{4, 32, 1}));
+  EXPECT_EQ(GridOf({1, 300, 1}, 2).block, (Size{1, 128, 1}));
 }
 
-// 2048 blocks are left, and no thread has more than 8 elements.
+// 2048 blocks of lines are left, or 1024 of tiles, and no thread has more than 8 elements.
 TEST(KernelGrid, OfALargeParallelForHasSeveralElementsAThread) {
   EXPECT_EQ(GridOf({1, 1, 4096 * 256}, 1).grid, (Size{2048, 1, 1})) << "2 each";
   EXPECT_EQ(GridOf({1, 1, int64_t{1} << 30}, 1).grid, (Size{1 << 19, 1, 1})) << "8 each";
-  EXPECT_EQ(GridOf({1, 1024, 1024}, 2).grid, (Size{32, 64, 1})) << "2 each, one below the other";
-  EXPECT_EQ(GridOf({1, 8192, 8192}, 2).grid, (Size{256, 128, 1})) << "8 each";
-  EXPECT_EQ(GridOf({3, 1000, 1000}, 3).grid, (Size{32, 25, 3})) << "5 each";
-  EXPECT_EQ(GridOf({1, 16, 1 << 22}, 2).grid, (Size{1 << 15, 1, 1})) << "2 down, 4 across";
+  EXPECT_EQ(GridOf({1, 512, 512}, 2).grid, (Size{4, 256, 1})) << "2 each, one below the other";
+  EXPECT_EQ(GridOf({1, 8192, 8192}, 2).grid, (Size{64, 1024, 1})) << "8 each";
+  EXPECT_EQ(GridOf({3, 2, 65536}, 3).grid, (Size{512, 1, 3})) << "3 each: 2 down";
+  EXPECT_EQ(GridOf({1, 2, 1 << 21}, 2).grid, (Size{1 << 12, 1, 1})) << "2 down, 4 across";
 }
 
 TEST(KernelGrid, KeepsToTheLimitsOfCuda) {

@@ -262,7 +262,7 @@ void BoxTable::Add(const Model& model, const NodeDecl& node) {
   for (const AccessDecl& access : node.accesses) {
     const bool sound = access.graph == model.serial && access.buffer >= 0 && access.buffer < buffers;
     const BufferId buffer = sound ? access.buffer : BufferId();
-    refs_.push_back({buffer, buffer, 0, true, access.mode, access.unordered, !access.box.whole()});
+    refs_.push_back({buffer, buffer, 0, true, access.mode, access.unordered, !access.box.whole(), access.uncopied});
     any_part_ = any_part_ || refs_.back().part;
     any_unordered_ = any_unordered_ || access.unordered;
   }

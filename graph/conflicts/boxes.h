@@ -68,6 +68,7 @@ struct BoxRef {
   AccessMode mode = AccessMode::kRead;
   bool unordered = false;
   bool part = false;  // whether it names part of its buffer
+  bool uncopied = false;
   bool whole() const { return box == 0 && exact; }
 };
 

@@ -31,7 +31,8 @@ DeclarationMatcher::DeclarationMatcher(const Model& model) : model_(model), said
                       .accesses = static_cast<uint16_t>(node.accesses.size()),
                       .args = static_cast<uint16_t>(node.args.size()),
                       .kind = node.kind});
-    for (const AccessDecl& a : node.accesses) accesses_.push_back({a.buffer, a.mode, a.unordered, a.box.whole()});
+    for (const AccessDecl& a : node.accesses)
+      accesses_.push_back({a.buffer, a.mode, a.unordered, a.uncopied, a.box.whole()});
     for (const ArgDecl& a : node.args) args_.push_back({a.offset, a.size, a.index, a.form});
   }
   changes_.reserve(2 * model.nodes.size());

@@ -178,12 +178,33 @@ Box BoxOf(const ShardLayout& layout, const Shard& shard) {
   return Across(layout, layout.halo.width, At(shard.extent, layout.dim).value);
 }
 
-Box WiderBoxOf(const ShardLayout& layout, const ShardPart& part, int64_t wider) {
+Box BoxAround(const ShardLayout& layout, const ShardPart& part, int64_t from_begin, int64_t from_end) {
   Box box = BoxOf(layout, part);
   if (box.whole) return box;
-  At(box.offset, layout.dim).value -= wider;
-  At(box.size, layout.dim).value += 2 * wider;
-  return box;
+  for (const ShardPart& block : layout.shards[static_cast<size_t>(part.shard)].blocks) {
+    if (block.begin > part.begin || part.end > block.end) continue;
+    const int64_t width = layout.halo.width;
+    if (part.begin + from_begin < block.begin - width || part.end + from_end > block.end + width) break;
+    At(box.offset, layout.dim).value += from_begin;
+    At(box.size, layout.dim).value += from_end - from_begin;
+    return box;
+  }
+  return Nowhere(layout, part);
+}
+
+ShardPart Shifted(const ShardLayout& layout, const ShardPart& part, int64_t by) {
+  const auto count = static_cast<int>(layout.shards.size());
+  if (part.shard < 0 || part.shard >= count || by == 0 || layout.halo.width == 0) return part;
+  int next = part.shard + (by < 0 ? -1 : 1);
+  int64_t begin = part.begin + by, end = part.end + by;
+  const int64_t all = At(layout.extent, layout.dim).value;
+  if (layout.halo.periodic) {
+    next = (next + count) % count;
+    if (end <= 0 || begin >= all) begin += by < 0 ? all : -all, end += by < 0 ? all : -all;
+  }
+  if (next < 0 || next >= count || next == part.shard) return part;
+  const ShardPart moved = PartOf(layout, layout.shards[static_cast<size_t>(next)], begin, end);
+  return PlaceOf(layout.shards[static_cast<size_t>(next)], moved).has_value() ? moved : part;
 }
 
 const ShardLayout& NoLayout() {

@@ -20,7 +20,8 @@
 // depends on parameters counts with its largest extent. The first node of a place that reads initial contents, or what
 // one node wrote, fetches them for the later readers there too (first_reads.h, later_reads.h).
 //
-// Scratch has no contents: it is copied nowhere, and leaves none.
+// Scratch has no contents: it is copied nowhere, and leaves none. An access WithoutCopy to what another device has is
+// an access to that place, if the node's device reaches it.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -116,6 +117,7 @@ class Walk {
     ordered_.instances.push_back(instance);
     readers_.push_back(0);
     copies_.push_back(0);
+    remote_readers_.push_back(0);
     return index;
   }
 
@@ -238,7 +240,7 @@ class Walk {
     const DeviceId device = placed_.device[n];
     const auto place = [&](BufferId b) { return device < 0 ? places_.host_place(b) : kFirstDevicePlace + device; };
     for (const BoxRef& ref : accesses) {
-      if (!places_.NeedsContents(ref)) continue;
+      if (!places_.NeedsContents(ref) || PlaceElsewhere(n, ref) >= 0) continue;
       if (contents_.map(ref.base) != nullptr) {
         GatherFor(n, ref.base, place(ref.base));
       } else if (!contents_.IsWhole(ref.base, place(ref.base))) {
@@ -258,11 +260,27 @@ class Walk {
       if (ref.mode == AccessMode::kScratch) {
         AddScratch(ref, accesses, place(ref.base));
       } else {
-        AddUse(n, ref.base, ref, contents_.RegionOf(ref), place(ref.base));
+        const int32_t elsewhere = PlaceElsewhere(n, ref);
+        AddUse(n, ref.base, ref, contents_.RegionOf(ref), elsewhere >= 0 ? elsewhere : place(ref.base));
       }
     }
     ordered_.steps.push_back(step);
   }
+
+  // The place on another device where the node reads what it accesses WithoutCopy; -1: it has it, or gets it, on its
+  // own.
+  int32_t PlaceElsewhere(DeclId n, const BoxRef& ref) const {
+    const DeviceId device = placed_.device[n];
+    if (!ref.uncopied || ref.mode != AccessMode::kRead || device < 0 || IsInConstruct(n)) return -1;
+    const Region& region = contents_.RegionOf(ref);
+    if (contents_.Holds(ref.base, region, kFirstDevicePlace + device)) return -1;
+    const int32_t holder = contents_.DeviceWith(ref.base, region);
+    if (holder >= places_.count()) return -1;
+    const std::vector<bool>& reaches = records_.options.devices[device].reaches;
+    const auto other = static_cast<size_t>(holder - kFirstDevicePlace);
+    return other < reaches.size() && reaches[other] ? holder : -1;
+  }
+  bool IsInConstruct(DeclId n) const { return records_.options.in_construct || records_.model.nodes[n].body >= 0; }
 
   // All that the node needs of a buffer that is copied by boxes.
   void GatherFor(DeclId n, BufferId b, int32_t place) {
@@ -271,7 +289,7 @@ class Walk {
     const RegionSet& there = contents_.map(b)->at(place);
     std::vector<Region> parts;
     for (const BoxRef& ref : records_.boxes[n]) {
-      if (ref.base != b || !places_.NeedsContents(ref)) continue;
+      if (ref.base != b || !places_.NeedsContents(ref) || PlaceElsewhere(n, ref) >= 0) continue;
       if (const Region& region = contents_.RegionOf(ref); !there.Holds(region)) parts.push_back(region);
     }
     if (parts.empty()) return;
@@ -296,6 +314,9 @@ class Walk {
     ordered_.uses.push_back({instance, ref.mode});
     BufferState& state = state_[b];
     if (Reads(ref.mode)) ++readers_[instance];
+    if (ref.uncopied && place >= kFirstDevicePlace && place != kFirstDevicePlace + placed_.device[n]) {
+      ++remote_readers_[instance];
+    }
     if (ref.mode == AccessMode::kWrite && ref.whole() && !state.used) {
       state.dropped_upload = decl(b).role == BufferRole::kInOut;
     }
@@ -422,6 +443,10 @@ class Walk {
   void RemarkOnUploads(BufferId b, InstanceId instance) {
     if (instance < 0) return;
     const int32_t copies = copies_[instance], readers = readers_[instance];
+    if (const int32_t remote = remote_readers_[instance]; remote > 0) {
+      Remark(b, "read on " + records_.device_name(ordered_.instances[instance].device) + " without a copy by " +
+                    std::to_string(remote) + (remote == 1 ? " node" : " nodes") + " of other devices");
+    }
     if (copies == 0 || readers <= copies) return;
     Remark(b, "copied to " + records_.device_name(ordered_.instances[instance].device) +
                   (copies == 1 ? " once" : " " + std::to_string(copies) + " times") + " for " +
@@ -446,6 +471,7 @@ class Walk {
   Table<BufferId, BufferState> state_;
   Table<InstanceId, int32_t> readers_;  // declared reads
   Table<InstanceId, int32_t> copies_;  // inserted copies into it
+  Table<InstanceId, int32_t> remote_readers_;  // declared reads from other devices
 };
 
 }  // namespace

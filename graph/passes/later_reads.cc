@@ -29,7 +29,7 @@ void LaterReads::AddNode(DeclId n) {
     entry->accesses.push_back({.node = n,
                                .place = device < 0 ? places_.host_place(ref.base) : kFirstDevicePlace + device,
                                .box = ref.box,
-                               .reads = !copy && places_.NeedsContents(ref),
+                               .reads = !copy && !ref.uncopied && places_.NeedsContents(ref),
                                .writes = ref.mode != AccessMode::kRead});
   }
 }

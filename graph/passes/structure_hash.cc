@@ -58,7 +58,8 @@ class Structure {
     if (n.host_way != HostWay::kWorker) hash(n.host_way);
     if (n.runs != 1) hash(3, std::bit_cast<uint64_t>(n.runs));
     for (size_t a = 0; a < accesses.size(); ++a) {
-      const int how = static_cast<int>(accesses[a].mode) << 2 | accesses[a].unordered << 1 | accesses[a].part;
+      const int how = static_cast<int>(accesses[a].mode) << 3 | accesses[a].uncopied << 2 | accesses[a].unordered << 1 |
+                      accesses[a].part;
       hash(buffers_.hash(accesses[a].buffer), how);
       if (accesses[a].part) Add(hash, n.accesses[a].box);
     }

@@ -251,6 +251,7 @@ struct PlanDevice {
   int64_t memory_bytes = 0;
   std::string no_hostcalls{};  // why kernels there may not wait for host nodes; empty: they may
   base::KernelLimits limits{};
+  std::vector<bool> reaches{};  // by device: whether kernels here can read its memory; missing: they cannot
 };
 struct PlanOptions {
   Table<DeviceId, PlanDevice> devices;

@@ -48,6 +48,7 @@ struct AccessOf {
   Box box{};  // the part of it
   bool unordered = false;  // set by Unordered
   std::shared_ptr<const StateRecord> state{};  // instead of a buffer: see state.h
+  bool uncopied = false;  // set by WithoutCopy
 };
 
 // All of the buffer, or the box of it that Slice (extent.h) names.
@@ -85,6 +86,16 @@ AccessOf<T, AccessMode::kScratch> Scratch(BufferHandle<T> buffer, const Box& box
 template <class T, AccessMode M>
 AccessOf<T, M> Unordered(AccessOf<T, M> access) {
   access.unordered = true;
+  return access;
+}
+
+// The same access, but if the elements are on another device whose memory the node's device can read, a kernel reads
+// them there over the link, and nothing is copied: for a few elements that one node reads about once, such as the rows
+// of a neighbour. Otherwise, and for a Host node, they are copied as usual. NVLink brings them after about a
+// microsecond.
+template <class T>
+AccessOf<T, AccessMode::kRead> WithoutCopy(AccessOf<T, AccessMode::kRead> access) {
+  access.uncopied = true;
   return access;
 }
 

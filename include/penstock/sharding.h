@@ -102,8 +102,10 @@ PENSTOCK_EXPORT Extent ExtentWithHalo(const ShardLayout& layout, const Shard& sh
 // not have them.
 PENSTOCK_EXPORT Box BoxOf(const ShardLayout& layout, const ShardPart& part);
 PENSTOCK_EXPORT Box BoxOf(const ShardLayout& layout, const Shard& shard);
-// Of the part, `wider` more on both sides, which may be the halo's.
-PENSTOCK_EXPORT Box WiderBoxOf(const ShardLayout& layout, const ShardPart& part, int64_t wider);
+// Elements [begin + from_begin, end + from_end) instead, which may be those of the halo.
+PENSTOCK_EXPORT Box BoxAround(const ShardLayout& layout, const ShardPart& part, int64_t from_begin, int64_t from_end);
+// The part `by` indices after this one, if a neighbour has all of it; else the same part.
+PENSTOCK_EXPORT ShardPart Shifted(const ShardLayout& layout, const ShardPart& part, int64_t by);
 // That of an array without shards.
 PENSTOCK_EXPORT const ShardLayout& NoLayout();
 
@@ -179,7 +181,19 @@ AccessOf<T, AccessMode::kReadWrite> ReadWrite(const ShardedHandle<T>& array, con
 // its halo. By default as many as the halo is wide.
 template <class T>
 AccessOf<T, AccessMode::kRead> ReadWithHalo(const ShardedHandle<T>& array, const ShardPart& part, int64_t width = -1) {
-  return {array.Of(part), detail::WiderBoxOf(array.layout(), part, width < 0 ? array.layout().halo.width : width)};
+  const int64_t wider = width < 0 ? array.layout().halo.width : width;
+  return {array.Of(part), detail::BoxAround(array.layout(), part, -wider, wider)};
+}
+// The elements `by` indices after those of a part, or before if it is negative, in the dimension that is cut. Elements
+// of a neighbour are read in its memory (WithoutCopy in access.h), so that nothing need be exchanged: as where a part
+// is at most `by` long, which the parts at the cuts are if the halo is `by` wide. Elements outside the array are those
+// of the outer halos; those that lie partly in one shard and partly in the next are read in the part's own shard and
+// its halo.
+template <class T>
+AccessOf<T, AccessMode::kRead> ReadShifted(const ShardedHandle<T>& array, const ShardPart& part, int64_t by) {
+  const ShardPart moved = detail::Shifted(array.layout(), part, by);
+  if (moved.shard != part.shard) return WithoutCopy(Read(array, moved));
+  return {array.Of(part), detail::BoxAround(array.layout(), part, by, by)};
 }
 
 }  // namespace penstock

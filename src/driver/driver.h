@@ -216,6 +216,8 @@ class Driver {
   virtual void FreePinned(void* memory) = 0;
   virtual absl::StatusOr<PointerInfo> Inspect(const void* memory) = 0;
 
+  // Lets kernels on one device read the memory of another over a direct link. Returns whether they can.
+  virtual bool OpenLink(int /*device*/, int /*peer*/) { return false; }
   // Copies a box. Host memory must be pinned. InvalidArgument if rows overlap each other or a size overflows.
   //
   // Peer copies use a direct link if the two devices have one. The first copy between them opens it, so links that no

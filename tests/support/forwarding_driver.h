@@ -40,6 +40,7 @@ class ForwardingDriver : public Driver {
   }
   void FreeDevice(int device, void* memory) override { behind_->FreeDevice(device, memory); }
   int64_t AllocatedOn(int device) const override { return behind_->AllocatedOn(device); }
+  bool OpenLink(int device, int peer) override { return behind_->OpenLink(device, peer); }
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override { return behind_->AllocatePinned(bytes); }
   void FreePinned(void* memory) override { behind_->FreePinned(memory); }
   absl::StatusOr<PointerInfo> Inspect(const void* memory) override { return behind_->Inspect(memory); }

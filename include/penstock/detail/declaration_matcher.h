@@ -113,7 +113,7 @@ class PENSTOCK_EXPORT DeclarationMatcher {
   struct AccessRecord {
     int32_t buffer;
     AccessMode mode;
-    bool unordered, whole;
+    bool unordered, uncopied, whole;
   };
   struct ArgRecord {
     uint32_t offset, size;
@@ -209,8 +209,8 @@ class DeclarationMatcher::MatchedNode {
     const bool is = access.state != nullptr
                         ? matcher_.IsState(was.buffer, access.state.get())
                         : was.buffer == access.buffer.index() && matcher_.model_.serial == access.buffer.graph();
-    Match(is && was.mode == M && was.unordered == access.unordered && was.whole == access.box.whole &&
-          (was.whole || IsSameBox(access.box)));
+    Match(is && was.mode == M && was.unordered == access.unordered && was.uncopied == access.uncopied &&
+          was.whole == access.box.whole && (was.whole || IsSameBox(access.box)));
   }
   template <class T>
   PENSTOCK_HIDDEN void Pattern(const T& value) {

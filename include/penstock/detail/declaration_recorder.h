@@ -48,7 +48,7 @@ class PENSTOCK_EXPORT RecordedNode {
   // An access that is no argument.
   template <class T, AccessMode M>
   PENSTOCK_HIDDEN void Access(const AccessOf<T, M>& access) {
-    AccessDecl decl{access.buffer.index(), access.buffer.graph(), M, access.unordered, access.box};
+    AccessDecl decl{access.buffer.index(), access.buffer.graph(), M, access.unordered, access.box, access.uncopied};
     if (access.state != nullptr) Resolve(decl, access.state);
     decl_.accesses.push_back(decl);
   }

@@ -126,6 +126,7 @@ struct AccessDecl {
   AccessMode mode = AccessMode::kRead;
   bool unordered = false;  // no edges follow from it
   SharedBox box{};  // in elements of the named buffer, which may be an alias
+  bool uncopied = false;  // it is read where it is, if the device can
 };
 
 // A node's permission for the output `out` to take over the bytes of the input `in`.

@@ -51,6 +51,7 @@ class CheckedDriver final : public Driver {
   absl::StatusOr<void*> AllocateDevice(int device, size_t bytes) override;
   void FreeDevice(int device, void* memory) override;
   int64_t AllocatedOn(int device) const override { return inner_->AllocatedOn(device); }
+  bool OpenLink(int device, int peer) override;
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override;
   void FreePinned(void* memory) override;
   absl::StatusOr<PointerInfo> Inspect(const void* memory) override;

@@ -408,6 +408,13 @@ void CheckedDriver::FreeDevice(int device, void* memory) {
   if (memory != nullptr && Forget(memory, device, "FreeDevice")) inner_->FreeDevice(device, memory);
 }
 
+bool CheckedDriver::OpenLink(int device, int peer) {
+  const bool reaches = inner_->OpenLink(device, peer);
+  base::MutexLock lock(mu_);
+  if (reaches) memory_.AddLink(device, peer);
+  return reaches;
+}
+
 void CheckedDriver::FreePinned(void* memory) {
   const Inside inside = BeginVoid({.kind = CallKind::kFreePinned});
   if (memory != nullptr && Forget(memory, -1, "FreePinned")) inner_->FreePinned(memory);

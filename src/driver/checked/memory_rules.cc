@@ -122,15 +122,19 @@ absl::Status MemoryRules::Use(const FillOp& op, const Work& work, int device) {
 absl::StatusOr<std::vector<Footprint>> MemoryRules::UseKernel(const std::vector<const void*>& pointers,
                                                               const std::vector<MemoryUse>* declared, const Work& work,
                                                               int device) {
-  const auto where = [device](const Block* block) { return block != nullptr && block->device < 0 ? -1 : device; };
+  const auto where = [&](const Block* block, bool reads) {
+    if (block == nullptr) return device;
+    const bool reached = reads && links_.contains({device, block->device});
+    return block->device < 0 || reached ? block->device : device;
+  };
   for (const void* pointer : pointers) {
     Access access{Footprint(pointer, 0), Mode::kUnknown, work};
     const Block* holder = map_.Find(access.box.begin);
     if (holder == nullptr) holder = map_.FindEnd(access.box.begin);
-    PENSTOCK_ASSIGN_OR_RETURN(const Block* const block, BlockOf(access, where(holder), kArgument));
+    PENSTOCK_ASSIGN_OR_RETURN(const Block* const block, BlockOf(access, where(holder, true), kArgument));
     if (declared != nullptr || block == nullptr) continue;
     access.box = Footprint(reinterpret_cast<const void*>(block->begin), block->bytes);
-    PENSTOCK_RETURN_IF_ERROR(Use(access, where(holder), kArgument));
+    PENSTOCK_RETURN_IF_ERROR(Use(access, where(holder, false), kArgument));
   }
   std::vector<Access> accesses;
   std::vector<Footprint> written_only;
@@ -140,7 +144,7 @@ absl::StatusOr<std::vector<Footprint>> MemoryRules::UseKernel(const std::vector<
     accesses.push_back({box, ModeOf(use), work});
   }
   for (const Access& access : accesses) {
-    PENSTOCK_RETURN_IF_ERROR(Use(access, where(map_.Find(access.box.begin)), kArgument));
+    PENSTOCK_RETURN_IF_ERROR(Use(access, where(map_.Find(access.box.begin), access.mode == Mode::kRead), kArgument));
   }
   for (const Access& access : accesses) {
     if (IsWrittenOnly(access, accesses)) written_only.push_back(access.box);
@@ -212,6 +216,9 @@ absl::Status MemoryRules::CheckLaunchCall(const Access& access, int device, cons
   const absl::StatusOr<PointerInfo> info = inner_.Inspect(reinterpret_cast<const void*>(access.box.begin));
   const auto wanted = device < 0 ? PointerInfo::Kind::kPinned : PointerInfo::Kind::kDevice;
   if (info.ok() && info->kind == wanted && (device < 0 || info->device == device)) return absl::OkStatus();
+  if (access.mode == Mode::kRead && info.ok() && info->kind == wanted && links_.contains({device, info->device})) {
+    return absl::OkStatus();
+  }
   return Violated("memory is alive", absl::StrCat(what, " ", TextOf(access), " lies in no live block of ",
                                                   device < 0 ? "pinned memory" : absl::StrCat("device ", device)));
 }

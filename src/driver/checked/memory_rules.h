@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,6 +31,8 @@ class MemoryRules {
       : inner_(inner), witness_(witness), book_(book) {}
 
   void Add(const void* memory, size_t bytes, int device) { map_.Add(memory, bytes, device); }
+  // From now on kernels on `device` may read the memory of `peer`.
+  void AddLink(int device, int peer) { links_.insert({device, peer}); }
   // Forgets the block that begins at `memory`, before the driver below can reuse its address. Returns false if it must
   // not be freed: there is none, or work may still use it.
   bool Free(const void* memory, int device, const char* what);
@@ -55,6 +59,7 @@ class MemoryRules {
   CallRecorder& witness_;
   const StreamBook& book_;
   MemoryMap map_;
+  std::set<std::pair<int, int>> links_;
 };
 
 }  // namespace penstock::driver::checked

@@ -217,6 +217,7 @@ class CudaDriver final : public Driver {
   absl::StatusOr<void*> AllocateDevice(int device, size_t bytes) override;
   void FreeDevice(int device, void* memory) override;
   int64_t AllocatedOn(int device) const override { return allocated_[static_cast<size_t>(device)].get(); }
+  bool OpenLink(int device, int peer) override;
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override;
   void FreePinned(void* memory) override;
   absl::StatusOr<PointerInfo> Inspect(const void* memory) override;
@@ -321,6 +322,7 @@ class CudaDriver final : public Driver {
   int IndexOf(int ordinal) const;
   void OpenPeers(int a, int b);
   void OpenPeer(int from, int to) const;
+  bool CanReach(int from, int to) const;
 
   const DriverApi api_;
   const LibraryKernels kernels_;
@@ -623,11 +625,20 @@ void CudaDriver::OpenPeers(int a, int b) {
   opened.store(true, std::memory_order_release);
 }
 
-void CudaDriver::OpenPeer(int from, int to) const {
-  const Entered current = Enter(from);
+bool CudaDriver::OpenLink(int device, int peer) {
+  OpenPeers(device, peer);
+  return CanReach(device, peer);
+}
+
+bool CudaDriver::CanReach(int from, int to) const {
   int can = 0;
   Forget(cudaDeviceCanAccessPeer(&can, devices_[from].ordinal, devices_[to].ordinal));
-  if (can != 0) Forget(cudaDeviceEnablePeerAccess(devices_[to].ordinal, 0));
+  return can != 0;
+}
+
+void CudaDriver::OpenPeer(int from, int to) const {
+  const Entered current = Enter(from);
+  if (CanReach(from, to)) Forget(cudaDeviceEnablePeerAccess(devices_[to].ordinal, 0));
 }
 
 absl::Status CheckOrdinals(const std::vector<int>& ordinals, int count) {

@@ -77,8 +77,8 @@ std::string ErrorsOfThread(std::string_view log, unsigned long thread) {
     const bool lost = line.starts_with("Log buffer has rolled over");
     if (!lost && (level == std::string_view::npos || line.find(mine) > level)) continue;
     const std::string_view text = lost ? line : line.substr(level + 4);
-    // Loading a library looks its internal functions up as kernels, in vain; of a launch without a kernel the last error
-    // tells.
+    // Loading a library looks its internal functions up as kernels, in vain; of a launch without a kernel the last
+    // error tells.
     if (text.ends_with("cannot be found in library")) continue;
     if (std::find(texts.begin(), texts.end(), text) != texts.end()) continue;
     if (texts.size() < kTexts) texts.push_back(text);

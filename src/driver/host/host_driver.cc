@@ -36,7 +36,8 @@ class HostDriver final : public Driver {
   HostDriver(int devices, int threads, int64_t memory_bytes, int64_t usable_memory, const HostDriverOptions& options)
       : notifies_(options.event_count != nullptr),
         pinned_(static_cast<size_t>(usable_memory)),
-        maker_(heaps_, pinned_, threads),
+        links_(static_cast<size_t>(devices)),
+        maker_(heaps_, pinned_, links_, threads),
         scheduler_(devices, threads, options.event_count, options.order_seed) {
     for (int i = 0; i < devices; ++i) {
       std::string name = absl::StrCat("host:", i);
@@ -87,6 +88,10 @@ class HostDriver final : public Driver {
     assert(freed && "FreeDevice of something that AllocateDevice did not return");
   }
   int64_t AllocatedOn(int device) const override { return heaps_[static_cast<size_t>(device)]->allocated(); }
+  bool OpenLink(int device, int peer) override {
+    links_.Open(device, peer);
+    return true;
+  }
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override { return pinned_.Allocate(bytes); }
   void FreePinned(void* memory) override {
     [[maybe_unused]] const bool freed = memory == nullptr || pinned_.Free(memory);
@@ -178,6 +183,7 @@ class HostDriver final : public Driver {
   std::vector<std::unique_ptr<DeviceHeap>> heaps_;
 
   PinnedMemory pinned_;
+  PeerLinks links_;
   const WorkMaker maker_;
   Scheduler scheduler_;  // its threads end before the memory is freed
   HostGraphs graphs_{maker_, scheduler_};

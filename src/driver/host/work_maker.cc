@@ -112,13 +112,21 @@ absl::StatusOr<Work> WorkMaker::Make(int device, const FillOp& op) const {
   return Work{EngineKind::kCompute, MakeFillTask(translated, threads_)};
 }
 
+int WorkMaker::HolderOf(int device, const void* memory) const {
+  if (heaps_[static_cast<size_t>(device)]->Holds(memory)) return device;
+  for (int peer = 0; peer < static_cast<int>(heaps_.size()); ++peer) {
+    if (links_.Has(device, peer) && heaps_[static_cast<size_t>(peer)]->Holds(memory)) return peer;
+  }
+  return device;
+}
+
 absl::Status WorkMaker::TranslateArgs(const KernelOp& op, int device, ArgBlock& args) const {
   if (!args.valid()) return absl::InvalidArgumentError("kernel: an argument lies outside its argument block");
   for (uint32_t i = 0; i < op.pointer_count; ++i) {
     const void* pointer = args.PointerAt(op.pointer_offsets[i]);
     if (pointer == nullptr || pinned_.Contains(pointer, 0)) continue;
     const std::string what = absl::StrCat("kernel: pointer ", i, " of the arguments");
-    PENSTOCK_ASSIGN_OR_RETURN(void* const real, AccessDevice(device, pointer, 0, what.c_str()));
+    PENSTOCK_ASSIGN_OR_RETURN(void* const real, AccessDevice(HolderOf(device, pointer), pointer, 0, what.c_str()));
     args.SetPointerAt(op.pointer_offsets[i], real);
   }
   return absl::OkStatus();
@@ -137,7 +145,7 @@ absl::StatusOr<Work> WorkMaker::Make(int device, const KernelOp& op) const {
 // --- regions ---
 
 absl::StatusOr<std::shared_ptr<const RegionTasks>> WorkMaker::MakeTasks(int device, const RegionOp& op) const {
-  const WorkMaker alone(heaps_, pinned_, /*threads=*/1);
+  const WorkMaker alone(heaps_, pinned_, links_, /*threads=*/1);
   auto tasks = std::make_shared<RegionTasks>();
   for (size_t i = 0; i < op.ops.size(); ++i) {
     auto work = alone.Make(device, op.ops[i]);

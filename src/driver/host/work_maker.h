@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "src/driver/driver.h"
 #include "src/driver/host/host_memory.h"
+#include "src/driver/host/peer_links.h"
 #include "src/driver/host/tasks.h"
 
 namespace penstock::driver::host {
@@ -21,8 +22,9 @@ namespace penstock::driver::host {
 class WorkMaker {
  public:
   // `threads`: how many chunks each device's compute engine may run at once.
-  WorkMaker(const std::vector<std::unique_ptr<DeviceHeap>>& heaps, const PinnedMemory& pinned, int threads)
-      : heaps_(heaps), pinned_(pinned), threads_(threads) {}
+  WorkMaker(const std::vector<std::unique_ptr<DeviceHeap>>& heaps, const PinnedMemory& pinned, const PeerLinks& links,
+            int threads)
+      : heaps_(heaps), pinned_(pinned), links_(links), threads_(threads) {}
 
   // Makes work for an engine of `device`. For empty operations the sizes are checked, but no address.
   absl::StatusOr<Work> Make(int device, const CopyOp& op) const;
@@ -43,6 +45,8 @@ class WorkMaker {
 
  private:
   int ThreadsOf(EngineKind engine) const { return engine == EngineKind::kCompute ? threads_ : 1; }
+  // The device whose memory a kernel on `device` means: its own, unless the address is another's that it has a link to.
+  int HolderOf(int device, const void* memory) const;
   absl::StatusOr<std::byte*> AccessDevice(int device, const void* memory, size_t bytes, const char* what) const;
   absl::Status CheckPinned(const void* memory, size_t bytes, const char* what) const;
   absl::Status TranslateCopy(CopyOp& op, int device) const;
@@ -50,6 +54,7 @@ class WorkMaker {
 
   const std::vector<std::unique_ptr<DeviceHeap>>& heaps_;
   const PinnedMemory& pinned_;
+  const PeerLinks& links_;
   const int threads_;
 };
 

@@ -29,6 +29,13 @@ bool AnyHostcall(const Model& model) {
                      [](const NodeDecl& node) { return node.host_way != HostWay::kWorker; });
 }
 
+bool AnyUncopied(const Model& model) {
+  return std::any_of(model.nodes.begin(), model.nodes.end(), [](const NodeDecl& node) {
+    return std::any_of(node.accesses.begin(), node.accesses.end(),
+                       [](const AccessDecl& access) { return access.uncopied; });
+  });
+}
+
 // For each device, the most hostcall kernels that can be waiting at once over `slots` slots: one for each lane.
 std::vector<int> MaxPendingHostcalls(const graph::Plan& plan, size_t devices, int slots) {
   std::vector<bool> hostcalls(plan.lanes.size());
@@ -164,6 +171,26 @@ Table<DeviceId, graph::PlanDevice> Compiler::PlanDevices() const {
   return devices;
 }
 
+// A link is made for all of a device's memory, so only between devices that nodes may be on, and only for graphs that
+// ask to read what other devices have.
+void Compiler::OpenLinks(Table<DeviceId, graph::PlanDevice>& devices) const {
+  std::vector<bool> used(devices.size(), options_.placement == Placement::kAutomatic);
+  if (options_.device < devices.count()) used[static_cast<size_t>(options_.device)] = true;
+  for (const NodeDecl& node : model().nodes) {
+    if (node.device >= 0 && node.device < devices.count()) used[static_cast<size_t>(node.device)] = true;
+  }
+  for (const DeviceId from : devices.ids()) {
+    const driver::DeviceRef& device = runtime().devices()[from];
+    devices[from].reaches.resize(devices.size());
+    for (const DeviceId to : devices.ids()) {
+      const driver::DeviceRef& peer = runtime().devices()[to];
+      const auto a = static_cast<size_t>(from), b = static_cast<size_t>(to);
+      if (a == b || !used[a] || !used[b] || device.driver != peer.driver) continue;
+      devices[from].reaches[b] = device.driver->OpenLink(device.local, peer.local);
+    }
+  }
+}
+
 graph::PlanOptions Compiler::PlanOptionsOf(Mode wanted) {
   graph::PlanOptions plan_options;
   plan_options.devices = PlanDevices();
@@ -171,6 +198,7 @@ graph::PlanOptions Compiler::PlanOptionsOf(Mode wanted) {
     if (device.no_hostcalls.empty() || !AnyHostcall(model())) continue;
     modes_.notes().push_back("Host nodes part the run on " + device.name + ": " + device.no_hostcalls);
   }
+  if (AnyUncopied(model())) OpenLinks(plan_options.devices);
   plan_options.default_device = options_.device;
   plan_options.in_construct = is_part_of_graph_;
   plan_options.max_lanes = options_.max_lanes;

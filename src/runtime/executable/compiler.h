@@ -67,6 +67,7 @@ class Compiler {
  private:
   absl::Status CheckOptions() const;
   Table<DeviceId, graph::PlanDevice> PlanDevices() const;
+  void OpenLinks(Table<DeviceId, graph::PlanDevice>& devices) const;
   graph::PlanOptions PlanOptionsOf(Mode wanted);
   bool MayBePartitioned(Mode mode) const;
   absl::Status AddHostChecks(const graph::PlanOptions& plan_options);

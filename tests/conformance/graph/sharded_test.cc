@@ -126,6 +126,49 @@ TEST_P(ShardedConformance, AStencilOverShardsIsThatOfTheWhole) {
   }
 }
 
+// The same with a View for each neighbour instead of an exchange.
+struct Shifted {
+  PENSTOCK_HOST_DEVICE void operator()(Index3 i, View<const uint32_t> before, View<const uint32_t> at,
+                                       View<const uint32_t> after, View<uint32_t> to) const {
+    to(i.z, i.y, i.x) = ((31 + before(i.z, i.y, i.x)) * 31 + at(i.z, i.y, i.x)) * 31 + after(i.z, i.y, i.x);
+  }
+};
+
+TEST_P(ShardedConformance, AStencilThatReadsNeighboursWhereTheyAreIsThatOfTheWhole) {
+  for (int round = 0; round < 6; ++round) {
+    const int dim = round % 3;
+    Whole whole = RandomWhole(dim == 0 ? 23 : 3, dim == 1 ? 23 : 4, dim == 2 ? 23 : 5);
+    const Bits first = whole.data;
+    Extent extent(whole.size[0], whole.size[1], whole.size[2]);
+    Graph graph("shifted");
+    const auto in = graph.Input<uint32_t>("in", extent);
+    const auto out = graph.Output<uint32_t>("out", extent);
+    extent.dims[static_cast<size_t>(dim)].value -= 2;
+    const Sharding cut = Blocked(dim, RandomShares(21, 2));
+    const ShardedHandle<uint32_t> u[] = {graph.Sharded<uint32_t>("u", extent, cut, Halo(1)),
+                                         graph.Sharded<uint32_t>("v", extent, cut, Halo(1))};
+    Scatter(graph, "set", in, u[0]);
+    Scatter(graph, "ends", in, u[1]);
+    constexpr int kSteps = 5;
+    for (int step = 0; step < kSteps; ++step) {
+      const auto scope = graph.Scope(Name("step", step));
+      const auto &from = u[step % 2], &to = u[1 - step % 2];
+      ForEachPart(graph, to, [&](const ShardPart& part) {
+        graph.ParallelFor("of", part.extent, Shifted{}, ReadShifted(from, part, -1), Read(from, part),
+                          ReadShifted(from, part, 1), Write(to, part));
+      });
+      Step(whole, dim, 1, false);
+    }
+    Gather(graph, "get", u[kSteps % 2], out);
+    Bits found(first.size(), 0x5a5a5a5a);
+    ASSERT_OK(RunOnce(graph, [&](Bindings& io) { io.Set(in, first).Set(out, found); }));
+    ASSERT_EQ(found, whole.data) << "round " << round;
+    if (checks_ && !on_cuda()) {
+      EXPECT_EQ(checks_->witness().totals().peer.calls, 0) << "round " << round;
+    }
+  }
+}
+
 TEST_P(ShardedConformance, AnArrayThatIsCutAnewKeepsItsElements) {
   for (int round = 0; round < 6; ++round) {
     const Whole whole = RandomWhole(13, 14, 15);

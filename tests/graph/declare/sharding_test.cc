@@ -106,6 +106,34 @@ TEST(Sharding, PutsFirstWhatNeighboursNeed) {
   EXPECT_EQ(thin.shards[0].parts.size(), 1U);
 }
 
+TEST(Sharding, ShiftedElementsAreANeighboursIfItHasThemAll) {
+  for (const bool periodic : {false, true}) {
+    const Halo halo = periodic ? Halo::Periodic(2) : Halo(2);
+    Graph graph("g");
+    const auto u = graph.Sharded<float>("u", 30, Blocked(0, Equal(3)), halo);
+    const auto part = [&](int shard, int64_t begin, int64_t end) {
+      return ShardPart{shard, shard % 3, 0, begin, end, end - begin};
+    };
+    const auto expect = [&](const AccessOf<float, AccessMode::kRead>& access, int shard, int64_t offset,
+                            bool uncopied) {
+      EXPECT_EQ(access.buffer.index(), u.Of(u.shards()[static_cast<size_t>(shard)]).index());
+      EXPECT_EQ(access.box.offset, Extent(offset));
+      EXPECT_EQ(access.uncopied, uncopied);
+    };
+    expect(ReadShifted(u, part(1, 10, 12), -2), 0, 10, true);
+    expect(ReadShifted(u, part(1, 10, 12), -1), 1, 1, false);  // partly its own
+    expect(ReadShifted(u, part(1, 12, 18), 2), 1, 6, false);
+    expect(ReadShifted(u, part(1, 18, 20), 2), 2, 2, true);
+    expect(ReadShifted(u, part(1, 12, 18), 5), 1, -1, false);  // beyond the halo
+    if (periodic) expect(ReadShifted(u, part(2, 28, 30), 2), 0, 2, true);
+    else expect(ReadShifted(u, part(2, 28, 30), 2), 2, 12, false);
+  }
+  Graph graph("g");
+  const auto dealt = graph.Sharded<float>("u", 30, Cyclic(0, 5, Equal(3)));
+  EXPECT_EQ(ReadShifted(dealt, dealt.shards()[0].blocks[1], 1).box.offset, Extent(-1));
+  EXPECT_EQ(ReadWithHalo(dealt, dealt.shards()[0].blocks[1], 1).box.offset, Extent(-1));
+}
+
 TEST(Sharding, SharesByFiguresAreTheirRatio) {
   MachineFigures figures;
   figures.devices = {{.name = "a", .memory = 400, .fp32 = 10}, {.name = "b", .memory = 200, .fp32 = 30}, {.name = "c"}};

@@ -5,9 +5,8 @@
 // engine for each.
 //
 // A lane has one priority, so each priority in use on a device needs its own lane; with more priorities than lanes the
-// lowest ones share the last.
+// least urgent ones share the last. Lower numbers are more urgent.
 #include <algorithm>
-#include <functional>
 
 #include "graph/passes/passes.h"
 
@@ -42,11 +41,11 @@ class Assigner {
 
  private:
   struct DeviceLanes {
-    std::vector<int32_t> priorities;  // of compute lanes, highest first
+    std::vector<int32_t> priorities;  // of compute lanes, the most urgent first
     std::vector<LaneId> lanes;  // compute lanes
     int32_t without_lane = 0;  // priorities without a lane so far
     LaneId copy[2];  // upload, download
-    int32_t copy_priority[2] = {INT32_MIN, INT32_MIN};
+    int32_t copy_priority[2] = {INT32_MAX, INT32_MAX};
     bool capped = false;
   };
 
@@ -65,7 +64,7 @@ class Assigner {
         }
       } else {
         int32_t& priority = device.copy_priority[step.kind == PlanKind::kDownload];
-        priority = std::max(priority, step.priority);
+        priority = std::min(priority, step.priority);
       }
     }
     for (const DeviceId i : devices_.ids()) Trim(devices_[i], i);
@@ -73,12 +72,12 @@ class Assigner {
 
   void Trim(DeviceLanes& device, DeviceId index) {
     std::vector<int32_t>& p = device.priorities;
-    std::sort(p.begin(), p.end(), std::greater<>());
+    std::sort(p.begin(), p.end());
     p.erase(std::unique(p.begin(), p.end()), p.end());
     if (p.size() > static_cast<size_t>(cap())) {
       findings_.remarks.push_back(records_.device_name(index) + ": " + std::to_string(p.size()) + " priorities share " +
-                                  std::to_string(cap()) + " compute lanes; those under " +
-                                  std::to_string(p[cap() - 1]) + " count as equal to it");
+                                  std::to_string(cap()) + " compute lanes; those over " + std::to_string(p[cap() - 1]) +
+                                  " count as equal to it");
       p.resize(cap());
     }
     device.without_lane = static_cast<int32_t>(p.size());
@@ -92,7 +91,7 @@ class Assigner {
       if (lane < 0) lane = Open(step.device, kind, device.copy_priority[kind == LaneKind::kDownload]);
       return lane;
     }
-    const int32_t priority = std::max(step.priority, device.priorities.back());
+    const int32_t priority = std::min(step.priority, device.priorities.back());
     const LaneId inherited = Inherit(v, step.device, priority);
     return inherited >= 0 ? inherited : OpenOrShare(step.device, device, priority);
   }

@@ -256,19 +256,19 @@ TEST(Lanes, MorePrioritiesThanLanesShareTheLast) {
   PlanOptions options = Devices(1);
   options.max_lanes = 2;
   const Plan plan = PlanOf(g, options);
-  EXPECT_EQ(LaneOf(plan, "p3").priority, 3);
+  EXPECT_EQ(LaneOf(plan, "p1").priority, 1);
   EXPECT_EQ(LaneOf(plan, "p2").priority, 2);
-  EXPECT_EQ(NodeOf(plan, "p1").lane, NodeOf(plan, "p2").lane);
-  EXPECT_EQ(plan.remarks[0], "host:0: 3 priorities share 2 compute lanes; those under 2 count as equal to it");
+  EXPECT_EQ(NodeOf(plan, "p3").lane, NodeOf(plan, "p2").lane);
+  EXPECT_EQ(plan.remarks[0], "host:0: 3 priorities share 2 compute lanes; those over 2 count as equal to it");
 }
 
-TEST(Lanes, ACopyLaneHasTheHighestPriorityOfItsCopies) {
+TEST(Lanes, ACopyLaneIsAsUrgentAsTheMostUrgentOfItsCopies) {
   ModelBuilder g;
   const int32_t x = g.Input("x", 4, kPinned), y = g.Input("y", 4, kPinned), z = g.Input("z", 4, kPinned);
   g.For("a", In{x});
-  g.node(g.For("b", In{y})).priority = 3;
-  g.For("c", In{z});
-  EXPECT_EQ(LaneOf(PlanOf(g), "upload x").priority, 3);
+  g.node(g.For("b", In{y})).priority = -3;
+  g.node(g.For("c", In{z})).priority = 2;
+  EXPECT_EQ(LaneOf(PlanOf(g), "upload x").priority, -3);
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ constexpr Pass kPasses[] = {
     {"EliminateCopies", [](Draft& d) { EliminateCopies(d.records, d.checked, d.placed, d.findings); }},
     {"InsertTransfers", [](Draft& d) { d.ordered = InsertTransfers(d.records, d.checked, d.placed, d.findings); }},
     {"InstanceEdges", [](Draft& d) { InstanceEdges(d.records, d.checked, d.placed, d.ordered); }},
+    {"PrioritizeBoundaries", [](Draft& d) { PrioritizeBoundaries(d.records, d.ordered); }},
     {"ListSchedule", [](Draft& d) { ListSchedule(d.records, d.ordered); }},
     {"Segments", [](Draft& d) { Segments(d.ordered); }},
     {"BatchCopies", [](Draft& d) { BatchCopies(d.records, d.ordered); }},

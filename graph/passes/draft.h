@@ -154,6 +154,8 @@ struct Ordered {
   // By InstanceEdges: the predecessors of each step, each once, in any order. Segments renumbers them: then an index is
   // a submission position, and rows are ascending.
   CsrRows edges;
+  // By PrioritizeBoundaries: whether steps have kBoundaryPriority, which no other step has then.
+  bool any_boundary = false;
   // By ListSchedule: the expected duration of each step, and the steps in submission order.
   Table<StepId, double> cost;
   std::vector<StepId> order;

@@ -1,8 +1,12 @@
 // Lanes: a lane is a FIFO stream. A compute step takes over the lane of a predecessor that is still its lane's last
 // step, so that chains need no events. Among several such predecessors it takes the one that the fewest unplaced
 // steps could follow, leaving the others for those. Without one it opens a lane, up to PlanOptions::max_lanes per
-// device, and then takes the least loaded one. Copies have one lane per device and direction, since there is one copy
-// engine for each.
+// device, and then takes the least loaded one. Copies between the host and a device have one lane per device and
+// direction, since there is one copy engine for each.
+//
+// Copies from other devices have lanes apart, of which there may be as many again, and take over no others. So however
+// few lanes there are, no kernel waits for a copy that it does not follow, and no copy for kernels that share lanes. A
+// kernel may take over the lane of the copy that it follows.
 //
 // A lane has one priority, so each priority in use on a device needs its own lane; with more priorities than lanes the
 // least urgent ones share the last. Lower numbers are more urgent.
@@ -16,6 +20,7 @@ namespace {
 LaneKind KindOf(PlanKind kind) {
   if (kind == PlanKind::kUpload) return LaneKind::kUpload;
   if (kind == PlanKind::kDownload) return LaneKind::kDownload;
+  if (kind == PlanKind::kPeerCopy) return LaneKind::kPeer;
   return LaneKind::kCompute;
 }
 
@@ -40,13 +45,19 @@ class Assigner {
   }
 
  private:
-  struct DeviceLanes {
-    std::vector<int32_t> priorities;  // of compute lanes, the most urgent first
-    std::vector<LaneId> lanes;  // compute lanes
+  // Lanes of one kind of which there may be max_lanes.
+  struct Pool {
+    LaneKind kind = LaneKind::kCompute;
+    std::vector<int32_t> priorities{};  // the most urgent first
+    std::vector<LaneId> lanes{};
     int32_t without_lane = 0;  // priorities without a lane so far
+    bool capped = false;
+  };
+  struct DeviceLanes {
+    Pool compute{LaneKind::kCompute}, peer{LaneKind::kPeer};
     LaneId copy[2];  // upload, download
     int32_t copy_priority[2] = {INT32_MAX, INT32_MAX};
-    bool capped = false;
+    Pool& pool(LaneKind kind) { return kind == LaneKind::kPeer ? peer : compute; }
   };
 
   int32_t cap() const { return records_.options.max_lanes; }
@@ -54,46 +65,53 @@ class Assigner {
   void FindPriorities() {
     kind_.reserve(ordered_.steps.size());
     for (const Step& step : ordered_.steps) {
-      const bool computes = !step.on_host() && KindOf(step.kind) == LaneKind::kCompute;
-      kind_.push_back(computes ? int64_t{step.device} << 32 | static_cast<uint32_t>(step.priority) : -1);
+      const LaneKind kind = KindOf(step.kind);
+      const bool has_pool = !step.on_host() && HasKernels(kind);
+      kind_.push_back(has_pool ? int64_t{step.device} << 32 | static_cast<uint32_t>(step.priority) : -1);
       if (step.on_host()) continue;
       DeviceLanes& device = devices_[step.device];
-      if (computes) {
-        if (device.priorities.empty() || device.priorities.back() != step.priority) {
-          device.priorities.push_back(step.priority);
-        }
+      if (has_pool) {
+        std::vector<int32_t>& priorities = device.pool(kind).priorities;
+        if (priorities.empty() || priorities.back() != step.priority) priorities.push_back(step.priority);
       } else {
         int32_t& priority = device.copy_priority[step.kind == PlanKind::kDownload];
         priority = std::min(priority, step.priority);
       }
     }
-    for (const DeviceId i : devices_.ids()) Trim(devices_[i], i);
+    for (const DeviceId i : devices_.ids()) {
+      Trim(devices_[i].compute, i);
+      Trim(devices_[i].peer, i);
+    }
   }
 
-  void Trim(DeviceLanes& device, DeviceId index) {
-    std::vector<int32_t>& p = device.priorities;
+  void Trim(Pool& pool, DeviceId device) {
+    std::vector<int32_t>& p = pool.priorities;
     std::sort(p.begin(), p.end());
     p.erase(std::unique(p.begin(), p.end()), p.end());
     if (p.size() > static_cast<size_t>(cap())) {
-      findings_.remarks.push_back(records_.device_name(index) + ": " + std::to_string(p.size()) + " priorities share " +
-                                  std::to_string(cap()) + " compute lanes; those over " + std::to_string(p[cap() - 1]) +
-                                  " count as equal to it");
+      findings_.remarks.push_back(records_.device_name(device) + ": " + std::to_string(p.size()) +
+                                  " priorities share " + std::to_string(cap()) + " " + LanesOf(pool) + "; those over " +
+                                  std::to_string(p[cap() - 1]) + " count as equal to it");
       p.resize(cap());
     }
-    device.without_lane = static_cast<int32_t>(p.size());
+    pool.without_lane = static_cast<int32_t>(p.size());
+  }
+  static const char* LanesOf(const Pool& pool) {
+    return pool.kind == LaneKind::kPeer ? "lanes of copies between devices" : "compute lanes";
   }
 
   LaneId Choose(StepId v, const Step& step) {
     DeviceLanes& device = devices_[step.device];
     const LaneKind kind = KindOf(step.kind);
-    if (kind != LaneKind::kCompute) {
+    if (!HasKernels(kind)) {
       LaneId& lane = device.copy[kind == LaneKind::kDownload];
       if (lane < 0) lane = Open(step.device, kind, device.copy_priority[kind == LaneKind::kDownload]);
       return lane;
     }
-    const int32_t priority = std::min(step.priority, device.priorities.back());
-    const LaneId inherited = Inherit(v, step.device, priority);
-    return inherited >= 0 ? inherited : OpenOrShare(step.device, device, priority);
+    Pool& pool = device.pool(kind);
+    const int32_t priority = std::min(step.priority, pool.priorities.back());
+    const LaneId inherited = Inherit(v, step.device, pool.kind, priority);
+    return inherited >= 0 ? inherited : OpenOrShare(step.device, pool, priority);
   }
 
   // For each step: how many steps still without a lane could take over its lane.
@@ -106,9 +124,9 @@ class Assigner {
   }
   bool IsAlike(StepId a, StepId b) const { return kind_[a] == kind_[b]; }
 
-  // The lane that compute step `v` takes over; none: it needs another. `v` has a lane from now on, and stops being a
-  // possible follower.
-  LaneId Inherit(StepId v, DeviceId device, int32_t priority) {
+  // The lane that step `v` takes over; none: it needs another. `v` has a lane from now on, and stops being a possible
+  // follower.
+  LaneId Inherit(StepId v, DeviceId device, LaneKind kind, int32_t priority) {
     LaneId best;
     int32_t fewest = INT32_MAX;
     const std::span<const int32_t> preds = ordered_.edges[v];
@@ -119,32 +137,33 @@ class Assigner {
       followers_[p] -= IsAlike(p, v);
       if (lane < 0 || tail_[lane] != p || followers >= fewest) continue;
       const Lane& l = ordered_.lanes[lane];
-      if (l.device != device || l.kind != LaneKind::kCompute || l.priority != priority) continue;
+      const bool fits = l.kind == kind || (kind == LaneKind::kCompute && l.kind == LaneKind::kPeer);
+      if (l.device != device || !fits || l.priority != priority) continue;
       best = lane;
       fewest = followers;
     }
     return best;
   }
 
-  LaneId OpenOrShare(DeviceId index, DeviceLanes& device, int32_t priority) {
+  LaneId OpenOrShare(DeviceId device, Pool& pool, int32_t priority) {
     LaneId best;
-    for (const LaneId lane : device.lanes) {
+    for (const LaneId lane : pool.lanes) {
       if (ordered_.lanes[lane].priority != priority) continue;
       if (best < 0 || load_[lane] < load_[best]) best = lane;
     }
-    const int32_t kept_free = device.without_lane - (best < 0);  // reserved for priorities still to come
-    if (best >= 0 && static_cast<int32_t>(device.lanes.size()) + kept_free >= cap()) {
-      if (!device.capped) {
-        findings_.shared_lanes.push_back(records_.device_name(index) + ": the plan is wider than the " +
-                                         std::to_string(cap()) +
-                                         " compute lanes that max_lanes allows; nodes share them");
+    const int32_t kept_free = pool.without_lane - (best < 0);  // reserved for priorities still to come
+    if (best >= 0 && static_cast<int32_t>(pool.lanes.size()) + kept_free >= cap()) {
+      if (!pool.capped) {
+        findings_.shared_lanes.push_back(records_.device_name(device) + ": the plan is wider than the " +
+                                         std::to_string(cap()) + " " + LanesOf(pool) +
+                                         " that max_lanes allows; nodes share them");
       }
-      device.capped = true;
+      pool.capped = true;
       return best;
     }
-    if (best < 0) --device.without_lane;
-    device.lanes.push_back(Open(index, LaneKind::kCompute, priority));
-    return device.lanes.back();
+    if (best < 0) --pool.without_lane;
+    pool.lanes.push_back(Open(device, pool.kind, priority));
+    return pool.lanes.back();
   }
 
   LaneId Open(DeviceId device, LaneKind kind, int32_t priority) {
@@ -160,7 +179,7 @@ class Assigner {
   Table<DeviceId, DeviceLanes> devices_;
   Table<LaneId, StepId> tail_;  // its last step
   Table<LaneId, double> load_;  // the costs of its steps
-  Table<StepId, int64_t> kind_;  // device and priority of compute steps, -1 for others
+  Table<StepId, int64_t> kind_;  // device and priority of steps with a pool, -1 for others
   Table<StepId, int32_t> followers_;
 };
 

@@ -5,10 +5,15 @@
 // A step's remaining path is at least as long as its successors', and it precedes them in the sequence. So sorting
 // suffices: the next of all steps is always one whose predecessors are submitted.
 //
+// Boundary steps (prioritize_boundaries.cc) come before all others whose predecessors are submitted, however long their
+// paths: on a stream a device takes up what was submitted first. They may come after steps of longer paths, so where
+// there are any, sorting does not suffice.
+//
 // Costs are in microseconds. PlanOptions::costs has those of declared nodes; otherwise, and for inserted copies, they
 // are estimated: a start-up time and, for copies, the bytes over a typical bandwidth; for constructs, the nodes that
 // run in them. Only their ratios matter.
 #include <algorithm>
+#include <queue>
 
 #include "graph/passes/passes.h"
 
@@ -55,6 +60,38 @@ struct Rank {
 };
 bool Earlier(const Rank& a, const Rank& b) { return a.to_go != b.to_go ? a.to_go > b.to_go : a.step < b.step; }
 
+CsrRows SuccessorsOf(const Ordered& ordered) {
+  std::vector<Edge> edges;
+  for (const StepId v : ordered.steps.ids()) {
+    for (const StepId p : ordered.edges[v]) edges.push_back({v, p});
+  }
+  return MakeEdges(ordered.steps.next(), edges);
+}
+
+// Of the steps whose predecessors are in the order, the next is a boundary step if there is one, and the first by rank.
+std::vector<StepId> BoundariesFirst(const Ordered& ordered, const Table<StepId, Rank>& ranks) {
+  const auto later = [&](StepId a, StepId b) {
+    const int32_t of_a = ordered.steps[a].priority, of_b = ordered.steps[b].priority;
+    return of_a != of_b ? of_a > of_b : Earlier(ranks[b], ranks[a]);
+  };
+  const CsrRows successors = SuccessorsOf(ordered);
+  std::priority_queue<StepId, std::vector<StepId>, decltype(later)> ready(later);
+  Table<StepId, size_t> left(ordered.steps.size());
+  for (const StepId v : ordered.steps.ids()) {
+    left[v] = ordered.edges[v].size();
+    if (left[v] == 0) ready.push(v);
+  }
+  std::vector<StepId> order;
+  while (!ready.empty()) {
+    order.push_back(ready.top());
+    ready.pop();
+    for (const StepId next : successors[order.back()]) {
+      if (--left[next] == 0) ready.push(next);
+    }
+  }
+  return order;
+}
+
 }  // namespace
 
 int64_t CopyBytes(const Records& records, const Ordered& ordered, const Step& step) {
@@ -88,6 +125,10 @@ void ListSchedule(const Records& records, Ordered& ordered) {
       double& least = ranks[p].to_go;
       least = std::max(least, ranks[v].to_go);
     }
+  }
+  if (ordered.any_boundary) {
+    ordered.order = BoundariesFirst(ordered, ranks);
+    return;
   }
   if (!std::is_sorted(ranks.begin(), ranks.end(), Earlier)) std::sort(ranks.begin(), ranks.end(), Earlier);
   ordered.order.reserve(count);

@@ -47,7 +47,10 @@ void EliminateCopies(const Records& records, const Checked& checked, Placed& pla
 Ordered InsertTransfers(const Records& records, const Checked& checked, const Placed& placed, Findings& findings);
 // The edges between the steps that InsertTransfers made.
 void InstanceEdges(const Records& records, const Checked& checked, const Placed& placed, Ordered& ordered);
-void ListSchedule(const Records& records, Ordered& ordered);  // critical path first
+// Raises the priority of what other devices wait for.
+void PrioritizeBoundaries(const Records& records, Ordered& ordered);
+inline constexpr int32_t kBoundaryPriority = -1;
+void ListSchedule(const Records& records, Ordered& ordered);  // boundaries first, then critical path first
 void Segments(Ordered& ordered);  // cuts at host steps, and renumbers
 void BatchCopies(const Records& records, Ordered& ordered);  // groups small copies that are ready together
 void Lanes(const Records& records, Ordered& ordered, Findings& findings);  // a lane for each stream step

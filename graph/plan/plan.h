@@ -125,7 +125,9 @@ struct PlanNode {
   bool operator==(const PlanNode&) const = default;
 };
 
-enum class LaneKind : uint8_t { kCompute, kUpload, kDownload };
+// kPeer: of copies from other devices, and of kernels that follow them.
+enum class LaneKind : uint8_t { kCompute, kUpload, kDownload, kPeer };
+constexpr bool HasKernels(LaneKind k) { return k == LaneKind::kCompute || k == LaneKind::kPeer; }
 struct Lane {
   DeviceId device{};
   LaneKind kind = LaneKind::kCompute;
@@ -260,7 +262,7 @@ struct PlanOptions {
   // so do buffers for which device memory is bound.
   Table<DeclId, DeviceId> placement{};
   bool in_construct = false;  // of a part of a construct that this device decides: it asks for Host nodes in any case
-  int32_t max_lanes = 8;  // compute lanes per device
+  int32_t max_lanes = 8;  // compute lanes per device, and as many for copies from other devices
   int32_t slots = 1;  // the number of arenas checked against the device's memory and pinned_bytes
   bool in_order = false;  // all slots share the arenas on devices
   int64_t device_bytes = 0;  // limit of the arenas of each device; 0: the device's memory

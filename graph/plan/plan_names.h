@@ -42,7 +42,13 @@ inline const char* ControlName(ControlKind kind) {
 }
 
 inline const char* LaneName(LaneKind kind) {
-  return kind == LaneKind::kUpload ? "upload" : kind == LaneKind::kDownload ? "download" : "compute";
+  switch (kind) {
+    case LaneKind::kUpload: return "upload";
+    case LaneKind::kDownload: return "download";
+    case LaneKind::kPeer: return "peer";
+    case LaneKind::kCompute: break;
+  }
+  return "compute";
 }
 
 inline const char* ModeName(AccessMode mode) {

@@ -15,7 +15,8 @@ namespace {
 
 EngineKind EngineOf(CopyKind kind) {
   switch (kind) {
-    case CopyKind::kHostToDevice: return EngineKind::kUpload;
+    case CopyKind::kHostToDevice:
+    case CopyKind::kPeer: return EngineKind::kUpload;  // beside kernels, however long they take
     case CopyKind::kDeviceToHost: return EngineKind::kDownload;
     default: return EngineKind::kCompute;
   }

@@ -48,7 +48,7 @@ bool HasSmallPart(int64_t limit, const Model& model, const NodeDecl& node) {
 
 // Whether no two nodes can be at work on a device side by side.
 bool IsSerial(const graph::Plan& plan) {
-  const auto computes = [](const graph::Lane& lane) { return lane.kind == graph::LaneKind::kCompute; };
+  const auto computes = [](const graph::Lane& lane) { return HasKernels(lane.kind); };
   return std::count_if(plan.lanes.begin(), plan.lanes.end(), computes) == 1;
 }
 

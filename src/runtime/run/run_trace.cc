@@ -26,6 +26,7 @@ const char* LaneText(graph::LaneKind kind) {
   switch (kind) {
     case graph::LaneKind::kUpload: return "upload";
     case graph::LaneKind::kDownload: return "download";
+    case graph::LaneKind::kPeer: return "peer";
     case graph::LaneKind::kCompute: break;
   }
   return "compute";

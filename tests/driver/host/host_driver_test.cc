@@ -391,7 +391,7 @@ TEST_F(HostDriverTest, ATwinsGateHoldsOverStreamsAndKeepsNoThread) {
 }
 
 TEST_F(HostDriverTest, CopyEnginesWorkWhileTheOnlyComputeThreadIsHeld) {
-  Make({.threads_per_device = 1, .memory_bytes = 1 << 20});
+  Make({.devices = 2, .threads_per_device = 1, .memory_bytes = 1 << 20});
   Twin fallback;
   fallback.latch = &NewLatch();
   ASSERT_TRUE(driver_->Launch(stream_, {.call = &Twin::Call, .callable = &fallback}).ok());
@@ -404,6 +404,11 @@ TEST_F(HostDriverTest, CopyEnginesWorkWhileTheOnlyComputeThreadIsHeld) {
   ASSERT_TRUE(driver_->Copy(down, {.kind = CopyKind::kDeviceToHost, .dst = back, .src = device, .width = 100}).ok());
   ASSERT_TRUE(Finish(down));
   EXPECT_EQ(std::memcmp(pinned, back, 100), 0);
+  std::byte* const other = Device(100, 1);
+  const CopyOp from_peer{
+      .kind = CopyKind::kPeer, .dst = device, .src = other, .width = 100, .dst_device = 0, .src_device = 1};
+  ASSERT_TRUE(driver_->Copy(up, from_peer).ok());
+  ASSERT_TRUE(Finish(up));
   fallback.latch->Open();
   ASSERT_TRUE(Finish(stream_));
 }

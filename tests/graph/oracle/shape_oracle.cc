@@ -195,10 +195,11 @@ std::string CheckPlaces(const Model& model, const PlanOptions& options, const Pl
 }
 
 std::string CheckLanes(const PlanOptions& options, const Plan& plan) {
-  std::vector<int32_t> lanes(options.devices.size());
+  std::vector<int32_t> compute(options.devices.size()), peer(options.devices.size());
   for (const Lane& lane : plan.lanes) {
-    if (lane.kind == LaneKind::kCompute && ++lanes[lane.device] > options.max_lanes) {
-      return "more compute lanes than allowed on device " + std::to_string(lane.device);
+    if ((lane.kind == LaneKind::kCompute && ++compute[lane.device] > options.max_lanes) ||
+        (lane.kind == LaneKind::kPeer && ++peer[lane.device] > options.max_lanes)) {
+      return "more lanes than allowed on device " + std::to_string(lane.device);
     }
   }
   return "";

@@ -10,22 +10,19 @@
 // there are any, sorting does not suffice.
 //
 // Costs are in microseconds. PlanOptions::costs has those of declared nodes; otherwise, and for inserted copies, they
-// are estimated: a start-up time and, for copies, the bytes over a typical bandwidth; for constructs, the nodes that
-// run in them. Only their ratios matter.
+// are estimated (graph/common/assumed_figures.h): a start-up time and, for copies, the bytes over a typical bandwidth;
+// for constructs, the nodes that run in them. Only their ratios matter.
 #include <algorithm>
 #include <queue>
 
+#include "graph/common/assumed_figures.h"
 #include "graph/passes/passes.h"
 
 namespace penstock::graph {
 namespace {
 
-constexpr double kBytesPerMicrosecondOfLink = 50e3, kBytesPerMicrosecondOfHost = 12e3,
-                 kBytesPerMicrosecondOfDevice = 2e6;
-
-double CopyCost(const Records& records, const Ordered& ordered, const Step& step, double start,
-                double bytes_per_microsecond) {
-  return start + static_cast<double>(CopyBytes(records, ordered, step)) / bytes_per_microsecond;
+double CopyCost(const Records& records, const Ordered& ordered, const Step& step, double start, double gbs) {
+  return start + static_cast<double>(CopyBytes(records, ordered, step)) / (gbs * 1e3);
 }
 
 double Cost(const Records& records, const Ordered& ordered, const Step& step) {
@@ -36,20 +33,22 @@ double Cost(const Records& records, const Ordered& ordered, const Step& step) {
   switch (step.kind) {
     case PlanKind::kUpload:
     case PlanKind::kDownload:
-    case PlanKind::kPeerCopy: return CopyCost(records, ordered, step, 10, kBytesPerMicrosecondOfLink);
-    case PlanKind::kDeviceCopy: return CopyCost(records, ordered, step, 3, kBytesPerMicrosecondOfDevice);
+    case PlanKind::kPeerCopy: return CopyCost(records, ordered, step, assumed::order::kLinkUs, assumed::order::kLink);
+    case PlanKind::kDeviceCopy:
+      return CopyCost(records, ordered, step, assumed::order::kDeviceUs, assumed::order::kDevice);
     case PlanKind::kStageIn:
     case PlanKind::kStageOut:
-    case PlanKind::kHostCopy: return CopyCost(records, ordered, step, 20, kBytesPerMicrosecondOfHost);
-    case PlanKind::kFill: return 3;
+    case PlanKind::kHostCopy: return CopyCost(records, ordered, step, assumed::order::kHostUs, assumed::order::kHost);
+    case PlanKind::kFill: return assumed::order::kFillUs;
     case PlanKind::kParallelFor:
-    case PlanKind::kKernel: return 10;
-    case PlanKind::kLaunch: return 20;
-    case PlanKind::kHostcall: return 5;
+    case PlanKind::kKernel: return assumed::order::kKernelUs;
+    case PlanKind::kLaunch: return assumed::order::kLaunchNodeUs;
+    case PlanKind::kHostcall: return assumed::order::kHostcallUs;
     case PlanKind::kGate: return 0;
-    case PlanKind::kHost: return 50;
+    case PlanKind::kHost: return assumed::order::kHostNodeUs;
     case PlanKind::kConditional:
-    case PlanKind::kControl: return 50 + 10 * records.model.nodes[step.decl].runs;
+    case PlanKind::kControl:
+      return assumed::order::kConstructUs + assumed::order::kBodyNodeUs * records.model.nodes[step.decl].runs;
   }
   return 0;
 }

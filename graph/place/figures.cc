@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/common/assumed_figures.h"
 #include "graph/common/message.h"
 
 namespace penstock::graph {
@@ -14,15 +15,16 @@ using DeviceFigures = MachineFigures::Device;
 struct NamedAmount {
   const char* name;
   double DeviceFigures::* value;
-  double of_cuda, of_host;  // assumed, as src/analysis/assumed_machine.h does
+  assumed::Figure if_unknown;
 };
 constexpr NamedAmount kAmounts[] = {
-    {"memory", &DeviceFigures::memory, 300, 10}, {"fp32", &DeviceFigures::fp32, 8000, 10},
-    {"upload", &DeviceFigures::upload, 12, 5},   {"download", &DeviceFigures::download, 12, 5},
-    {"copy_us", &DeviceFigures::copy_us, 10, 5}, {"stream_node_us", &DeviceFigures::stream_node_us, 5, 5},
+    {"memory", &DeviceFigures::memory, assumed::kMemory},
+    {"fp32", &DeviceFigures::fp32, assumed::kFp32},
+    {"upload", &DeviceFigures::upload, assumed::kUpload},
+    {"download", &DeviceFigures::download, assumed::kDownload},
+    {"copy_us", &DeviceFigures::copy_us, assumed::kCopyUs},
+    {"stream_node_us", &DeviceFigures::stream_node_us, assumed::kStreamNodeUs},
 };
-// What submitting a node to a stream takes, and a GPU until it sees the event of another one.
-constexpr double kSubmitMicros = 2, kCrossingMicros = 6;
 constexpr double kLeastFigure = 1e-6, kMostFigure = 1e12;
 constexpr int kMostKernels = 1 << 16;  // as the simulator's places
 
@@ -57,7 +59,17 @@ absl::Status CheckPeers(const std::vector<std::vector<double>>& peers, size_t de
   return absl::OkStatus();
 }
 
+double ThroughHost(const MachineFigures& figures, size_t from, size_t to) {
+  return assumed::ThroughHost(figures.devices[from].download, figures.devices[to].upload);
+}
+
 }  // namespace
+
+PlaceLink PeerLink(const MachineFigures& figures, DeviceId from, DeviceId to) {
+  const auto a = static_cast<size_t>(from), b = static_cast<size_t>(to);
+  const double gbs = figures.peers[a][b];
+  return {assumed::PeerCopyUs(gbs, ThroughHost(figures, a, b), figures.devices[b].copy_us), gbs};
+}
 
 absl::Status CheckFigures(const MachineFigures& figures, const Table<DeviceId, PlanDevice>& devices) {
   if (figures.devices.size() != devices.size()) {
@@ -81,18 +93,18 @@ MachineFigures AssumeFigures(const MachineFigures* known, const Table<DeviceId, 
     DeviceFigures& device = all.devices[static_cast<size_t>(d)];
     device.name = devices[d].name;
     for (const NamedAmount& amount : kAmounts) {
-      if (device.*amount.value == 0) device.*amount.value = devices[d].is_cuda ? amount.of_cuda : amount.of_host;
+      if (device.*amount.value == 0) device.*amount.value = amount.if_unknown.Of(devices[d].is_cuda);
     }
     if (device.kernels == 0) device.kernels = 1;
   }
   all.peers.resize(devices.size(), std::vector<double>(devices.size()));
   for (size_t a = 0; a < devices.size(); ++a) {
     for (size_t b = 0; b < devices.size(); ++b) {
-      if (all.peers[a][b] == 0) all.peers[a][b] = 1 / (1 / all.devices[a].download + 1 / all.devices[b].upload);
+      if (all.peers[a][b] == 0) all.peers[a][b] = ThroughHost(all, a, b);
     }
   }
-  if (all.submit_us == 0) all.submit_us = kSubmitMicros;
-  if (all.crossing_us == 0) all.crossing_us = kCrossingMicros;
+  if (all.submit_us == 0) all.submit_us = assumed::kSubmitUs;
+  if (all.crossing_us == 0) all.crossing_us = assumed::kCrossingUs;
   return all;
 }
 

@@ -1,9 +1,11 @@
-// What is known of a machine (penstock/machine_figures.h), and what is assumed where it is not.
+// What is known of a machine (penstock/machine_figures.h), and what is assumed where it is not
+// (graph/common/assumed_figures.h).
 //
 // Threads: pure functions.
 #pragma once
 
 #include "absl/status/status.h"
+#include "graph/place/place_graph.h"
 #include "graph/plan/plan.h"
 #include "penstock/machine_figures.h"
 
@@ -14,5 +16,8 @@ absl::Status CheckFigures(const MachineFigures& figures, const Table<DeviceId, P
 
 // All figures of these devices: those that are known and right, and assumptions for the rest.
 MachineFigures AssumeFigures(const MachineFigures* known, const Table<DeviceId, PlanDevice>& devices);
+
+// A copy from one device to another. All figures are known.
+PlaceLink PeerLink(const MachineFigures& figures, DeviceId from, DeviceId to);
 
 }  // namespace penstock::graph

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "graph/common/assumed_figures.h"
+#include "graph/place/figures.h"
 #include "graph/plan/graph_schedule.h"
 #include "graph/simulate/plan_sim_graph.h"
 #include "graph/simulate/simulate.h"
@@ -11,10 +13,6 @@
 
 namespace penstock::graph {
 namespace {
-
-constexpr double kDeviceCopySpeed = 0.5;  // reads and writes each byte
-constexpr double kHostCopyGbs = 10;
-constexpr double kCrossingSubmitMicros = 2;  // of a launch, for each edge to another device
 
 class Scorer {
  public:
@@ -32,7 +30,7 @@ class Scorer {
     how.as_graphs = as_graph;
     how.node_us = figures_.submit_us;
     how.crossing_us = figures_.crossing_us;
-    if (as_graph) how.crossing_submit_us = kCrossingSubmitMicros;
+    if (as_graph) how.crossing_submit_us = assumed::kCrossingSubmitUs;
     PENSTOCK_ASSIGN_OR_RETURN(const SimResult result, Simulate(graph, how));
     score_.makespan_us = result.makespan_us + figures_.crossing_us * OtherDevices();
     return std::move(score_);
@@ -74,9 +72,14 @@ class Scorer {
 
   void SetCopy(const PlanNode& node, SimNode& to) {
     to.bytes = BytesOfCopy(node);
+    if (node.kind == PlanKind::kPeerCopy) {
+      const PlaceLink link = PeerLink(figures_, plan_.instances[node.src].device, node.device);
+      to.us = link.us, to.gbs = link.gbs;
+      score_.between_bytes += to.bytes;
+      return;
+    }
     to.us = node.device >= 0 ? figures_.devices[static_cast<size_t>(node.device)].copy_us : 0;
     to.gbs = Bandwidth(node);
-    if (node.kind == PlanKind::kPeerCopy) score_.between_bytes += to.bytes;
     if (node.kind == PlanKind::kUpload || node.kind == PlanKind::kDownload) score_.host_bytes += to.bytes;
     if (node.kind == PlanKind::kDeviceCopy && node.decl >= 0) {
       score_.work_us[static_cast<size_t>(node.device)] += to.Cost();
@@ -89,16 +92,12 @@ class Scorer {
   }
 
   double Bandwidth(const PlanNode& node) const {
-    if (node.device < 0) return kHostCopyGbs;
+    if (node.device < 0) return assumed::kHostCopy;
     const auto to = static_cast<size_t>(node.device);
     switch (node.kind) {
       case PlanKind::kUpload: return figures_.devices[to].upload;
       case PlanKind::kDownload: return figures_.devices[to].download;
-      case PlanKind::kPeerCopy: {
-        const auto from = static_cast<size_t>(plan_.instances[node.src].device);
-        return figures_.peers[from][to];
-      }
-      default: return figures_.devices[to].memory * kDeviceCopySpeed;
+      default: return figures_.devices[to].memory * assumed::kDeviceCopyShare;
     }
   }
 

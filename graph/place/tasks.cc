@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/common/assumed_figures.h"
 #include "graph/common/message.h"
 #include "graph/passes/passes.h"
+#include "graph/place/figures.h"
 
 namespace penstock::graph {
 namespace {
-
-// Guesses, as those of graph/passes/list_schedule.cc.
-constexpr double kHostNodeMicros = 50, kConstructMicros = 50, kBodyNodeMicros = 10;
 
 bool Writes(AccessMode mode) {
   return mode != AccessMode::kScratch && (static_cast<int>(mode) & static_cast<int>(AccessMode::kWrite)) != 0;
@@ -183,8 +182,9 @@ class TaskMaker {
     if (a < 0 && b < 0) return {};
     if (a < 0) return {FiguresOf(b).copy_us, FiguresOf(b).upload};
     if (b < 0) return {FiguresOf(a).copy_us, FiguresOf(a).download};
-    return {FiguresOf(b).copy_us + 2 * figures_.crossing_us,
-            figures_.peers[static_cast<size_t>(a)][static_cast<size_t>(b)]};
+    PlaceLink link = PeerLink(figures_, a, b);
+    link.us += 2 * figures_.crossing_us;
+    return link;
   }
 
   // A task that costs nothing for the contents before the run.
@@ -261,8 +261,8 @@ class TaskMaker {
 
   double GuessedCost(DeclId n, DeviceId device) const {
     const NodeDecl& node = records_.model.nodes[n];
-    if (device < 0) return kHostNodeMicros;
-    if (node.kind > NodeKind::kHost) return kConstructMicros + kBodyNodeMicros * node.runs;
+    if (device < 0) return assumed::order::kHostNodeUs;
+    if (node.kind > NodeKind::kHost) return assumed::order::kConstructUs + assumed::order::kBodyNodeUs * node.runs;
     const MachineFigures::Device& figures = FiguresOf(device);
     const std::span<const BoxRef> accesses = records_.boxes[n];
     if (node.kind == NodeKind::kCopy && (IsOnHost(accesses[0]) || IsOnHost(accesses[1]))) {

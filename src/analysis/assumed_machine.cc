@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "graph/common/assumed_figures.h"
 #include "graph/common/message.h"
 #include "src/analysis/rules/words.h"
 
@@ -13,29 +14,28 @@ struct AssumedFigure {
   double Machine::Device::* value;
   const char* what;
   std::string (*text)(double);
-  double of_cuda, of_host;
+  graph::assumed::Figure if_unknown;
 };
 constexpr AssumedFigure kAssumedFigures[] = {
-    {&Machine::Device::upload, "uploads", RateText, 12, 5},
-    {&Machine::Device::download, "downloads", RateText, 12, 5},
-    {&Machine::Device::memory, "memory", RateText, 300, 10},
-    {&Machine::Device::fp32, "FP32", FlopRateText, 8000, 10},
-    {&Machine::Device::copy_us, "a copy at least", TimeText, 10, 5},
-    {&Machine::Device::stream_node_us, "a node on a stream", TimeText, 5, 5},
-    {&Machine::Device::graph_node_us, "a node of a graph", TimeText, 2, 5},
-    {&Machine::Device::launch_us, "a launch", TimeText, 10, 15},
-    {&Machine::Device::host_node_us, "a host node", TimeText, 30, 50},
+    {&Machine::Device::upload, "uploads", RateText, graph::assumed::kUpload},
+    {&Machine::Device::download, "downloads", RateText, graph::assumed::kDownload},
+    {&Machine::Device::memory, "memory", RateText, graph::assumed::kMemory},
+    {&Machine::Device::fp32, "FP32", FlopRateText, graph::assumed::kFp32},
+    {&Machine::Device::copy_us, "a copy at least", TimeText, graph::assumed::kCopyUs},
+    {&Machine::Device::stream_node_us, "a node on a stream", TimeText, graph::assumed::kStreamNodeUs},
+    {&Machine::Device::graph_node_us, "a node of a graph", TimeText, graph::assumed::kGraphNodeUs},
+    {&Machine::Device::launch_us, "a launch", TimeText, graph::assumed::kLaunchUs},
+    {&Machine::Device::host_node_us, "a host node", TimeText, graph::assumed::kHostNodeUs},
 };
-constexpr double kHostCopy = 10, kHostFp32 = 10;  // GB/s, GFLOP/s
 
 void AssumeHost(AssumedMachine& to) {
   if (to.machine.host_copy <= 0) {
-    to.machine.host_copy = kHostCopy;
-    to.assumed.push_back(absl::StrCat("host memory ", RateText(kHostCopy)));
+    to.machine.host_copy = graph::assumed::kHostCopy;
+    to.assumed.push_back(absl::StrCat("host memory ", RateText(graph::assumed::kHostCopy)));
   }
   if (to.machine.host_fp32 <= 0) {
-    to.machine.host_fp32 = kHostFp32;
-    to.assumed.push_back(absl::StrCat("host FP32 ", FlopRateText(kHostFp32)));
+    to.machine.host_fp32 = graph::assumed::kHostFp32;
+    to.assumed.push_back(absl::StrCat("host FP32 ", FlopRateText(graph::assumed::kHostFp32)));
   }
 }
 
@@ -56,7 +56,7 @@ AssumedMachine AssumeMissing(const Profile& profile, const Machine* known) {
     device.is_cuda = of.is_cuda;
     for (const AssumedFigure& figure : kAssumedFigures) {
       if (device.*figure.value > 0) continue;
-      device.*figure.value = of.is_cuda ? figure.of_cuda : figure.of_host;
+      device.*figure.value = figure.if_unknown.Of(of.is_cuda);
       to.assumed.push_back(
           absl::StrCat(graph::OneLine(of.name), " ", figure.what, " ", figure.text(device.*figure.value)));
     }

@@ -1,8 +1,7 @@
 // A machine with every figure that an estimate needs: what is not known of it is assumed.
 //
-// The assumptions are those of a small GPU of 2018 behind PCI Express 3, and of a processor of a few cores, so that a
-// machine without a GPU, and a program that was recorded elsewhere, have estimates too. An estimate that stands on them
-// says so.
+// The assumptions are in graph/common/assumed_figures.h: those of a small GPU of 2018 and of a processor of a few
+// cores. An estimate that stands on them says so.
 //
 // Threads: pure function.
 #pragma once

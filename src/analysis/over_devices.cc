@@ -16,7 +16,6 @@ namespace {
 
 using graph::PlaceLink;
 
-constexpr double kPeerCopyUs = 2.3;  // of a copy between devices, beside its bytes
 constexpr int64_t kMostNodesOverDevices = 400'000;  // of all runs on one device
 
 std::string NameOfSpread(const Profile::Graph& graph) {
@@ -57,7 +56,7 @@ double PeerRate(const Machine& machine, size_t from, size_t to) {
 // A copy to the host, and one from there.
 std::optional<PlaceLink> LinkThroughHost(const Machine::Device& device) {
   if (device.upload <= 0 || device.download <= 0) return std::nullopt;
-  return PlaceLink{2 * device.copy_us, std::min(device.upload, device.download)};
+  return PlaceLink{2 * device.copy_us, graph::assumed::ThroughHost(device.download, device.upload)};
 }
 
 // Among these devices; nothing where no rate was measured and the device's copies are unknown too.
@@ -71,7 +70,7 @@ std::optional<PeerLinks> MeasuredLinks(const Machine& machine, const Machine::De
     std::vector<PlaceLink>& row = links.measured.emplace_back();
     for (const size_t to : like) {
       const double rate = PeerRate(machine, from, to);
-      row.push_back(rate > 0 ? PlaceLink{kPeerCopyUs, rate} : through_host.value_or(PlaceLink()));
+      row.push_back(rate > 0 ? PlaceLink{graph::assumed::kPeerCopyUs, rate} : through_host.value_or(PlaceLink()));
       if (rate > 0 && !first) first = row.back();
       all_known = all_known && (from == to || rate > 0);
     }
@@ -81,7 +80,7 @@ std::optional<PeerLinks> MeasuredLinks(const Machine& machine, const Machine::De
   if (!first || !all_known) {
     links.notes.push_back(absl::StrCat(first ? "some pairs" : "no pair", " of devices ", first ? "were not" : "was",
                                        " measured; a copy between ", first ? "those" : "devices",
-                                       " goes by the slower of upload and download, at ", RateText(through_host->gbs)));
+                                       " goes through the host, at ", RateText(through_host->gbs)));
   }
   return links;
 }
@@ -205,7 +204,7 @@ absl::StatusOr<PeerLinks> PeerLinksOf(const Profile& profile, const Profile::Gra
   PENSTOCK_ASSIGN_OR_RETURN(const int of_graph, DeviceToSpread(graph));
   if (peer_gbs > 0) {
     PeerLinks links;
-    links.other = {kPeerCopyUs, peer_gbs};
+    links.other = {graph::assumed::kPeerCopyUs, peer_gbs};
     return links;
   }
   const Machine::Device* device = machine == nullptr ? nullptr : DeviceOf(*machine, profile, of_graph);

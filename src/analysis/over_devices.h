@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "graph/common/assumed_figures.h"
 #include "graph/place/place_graph.h"
 #include "penstock/profile.h"
 #include "src/analysis/machine.h"
@@ -19,10 +20,10 @@
 
 namespace penstock::analysis {
 
-// How results get from one device to another. Crossings cost what they do on an H100 and H200 (docs/explanation/
-// simulator.md).
+// How results get from one device to another.
 struct PeerLinks {
-  double crossing_us = 6, crossing_submit_us = 2;  // as in graph::SimOptions
+  double crossing_us = graph::assumed::kCrossingUs,
+         crossing_submit_us = graph::assumed::kCrossingSubmitUs;  // as in graph::SimOptions
   // Among the devices that were measured; all other links are like `other`.
   std::vector<std::vector<graph::PlaceLink>> measured{};
   graph::PlaceLink other{};

@@ -182,7 +182,7 @@ TEST(ChoosePlacement, CountsWhatCrosses) {
   const Chosen placed = Choose(g, options, SlowBytes(2));
   const Candidate& taken = Taken(placed.report);
   EXPECT_EQ(taken.name, "HEFT");
-  EXPECT_NEAR(taken.makespan_us, 100 + 40 + 300 + 100, 0.1);
+  EXPECT_NEAR(taken.makespan_us, 100 + 40 + 2.3 + 300 + 100, 0.1);
   EXPECT_NEAR(placed.report.candidates[0].makespan_us, 800, 0.1);
   EXPECT_EQ(taken.between_bytes, 80);
 }
@@ -307,6 +307,12 @@ TEST(AssumeFigures, FillsWhatIsUnknown) {
   EXPECT_EQ(all.devices[1].upload, 12);
   EXPECT_EQ(all.devices[1].kernels, 1);
   EXPECT_NEAR(all.peers[0][1], 6, 1e-9);  // down and up again
+  EXPECT_EQ(PeerLink(all, 0, 1).us, 2 * 10) << "through the host";
+  MachineFigures linked = all;
+  linked.peers[0][1] = 380;
+  EXPECT_EQ(PeerLink(linked, 0, 1).us, 2.3) << "as measured on an H200";
+  EXPECT_EQ(PeerLink(linked, 0, 1).gbs, 380);
+  EXPECT_EQ(PeerLink(linked, 1, 0).us, 2 * 10);
   EXPECT_OK(CheckFigures(all, Devices(2, true).devices));
   EXPECT_EQ(AssumeFigures(&all, Devices(2, true).devices), all);
   MachineFigures known = SlowBytes(2);

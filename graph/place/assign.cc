@@ -15,7 +15,9 @@
 namespace penstock::graph {
 namespace {
 
-std::string NameOf(int32_t task) { return "task " + std::to_string(task); }
+std::string NameOf(const PlaceGraph& graph, int32_t task) {
+  return graph.name_of ? graph.name_of(task) : "task " + std::to_string(task);
+}
 
 absl::Status CheckDevices(const PlaceGraph& graph) {
   if (graph.devices.empty()) return absl::InvalidArgumentError("there is no device");
@@ -44,18 +46,19 @@ absl::Status Check(const PlaceGraph& graph, int32_t device = 0) {
   if (device < 0 || device >= devices) return absl::InvalidArgumentError("the device to prefer does not exist");
   for (int32_t t = 0; t < tasks; ++t) {
     const PlaceTask& task = graph.tasks[static_cast<size_t>(t)];
-    if (task.device >= devices) return absl::InvalidArgumentError(NameOf(t) + " states a device that does not exist");
-    if (task.bytes < 0) return absl::InvalidArgumentError(NameOf(t) + " has a size that is negative");
+    if (task.device >= devices)
+      return absl::InvalidArgumentError(NameOf(graph, t) + " states a device that does not exist");
+    if (task.bytes < 0) return absl::InvalidArgumentError(NameOf(graph, t) + " has a size that is negative");
     for (const PlaceInput& input : task.inputs) {
       if (input.from < 0 || input.from >= t) {
-        return absl::InvalidArgumentError(NameOf(t) + " takes something from a task that is not before it");
+        return absl::InvalidArgumentError(NameOf(graph, t) + " takes something from a task that is not before it");
       }
-      if (input.bytes < 0) return absl::InvalidArgumentError(NameOf(t) + " has a size that is negative");
+      if (input.bytes < 0) return absl::InvalidArgumentError(NameOf(graph, t) + " has a size that is negative");
     }
     const size_t kinds = graph.KindCount();
     for (size_t k = 0; k < kinds; ++k) {
       if (graph.costs[static_cast<size_t>(t) * kinds + k] >= 0) continue;
-      return absl::InvalidArgumentError(NameOf(t) + " has a cost that is negative");
+      return absl::InvalidArgumentError(NameOf(graph, t) + " has a cost that is negative");
     }
   }
   return absl::OkStatus();
@@ -171,8 +174,8 @@ class Schedule {
       runs = true;
       most = std::max(most, room_[static_cast<size_t>(d)]);
     }
-    if (!runs) return absl::InvalidArgumentError(NameOf(task) + " cannot run on any device that it may have");
-    return absl::ResourceExhaustedError(NameOf(task) + " needs " + std::to_string(of.bytes) +
+    if (!runs) return absl::InvalidArgumentError(NameOf(graph_, task) + " cannot run on any device that it may have");
+    return absl::ResourceExhaustedError(NameOf(graph_, task) + " needs " + std::to_string(of.bytes) +
                                         " bytes of memory; the devices that it may have are left with at most " +
                                         std::to_string(most));
   }

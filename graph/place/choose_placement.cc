@@ -1,6 +1,7 @@
 #include "graph/place/choose_placement.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "graph/common/message.h"
+#include "graph/passes/passes.h"
 #include "graph/place/assign.h"
 #include "graph/place/figures.h"
 #include "penstock/status_macros.h"
@@ -78,7 +80,9 @@ class Chooser {
   absl::Status Try(const Way& way) {
     Tried& tried = candidates_.emplace_back();
     tried.report.name = way.name;
+    PENSTOCK_RETURN_IF_ERROR(Tell(0));
     PENSTOCK_RETURN_IF_ERROR(PlanWay(way, tried));
+    PENSTOCK_RETURN_IF_ERROR(Tell(1 + static_cast<int>(Passes().size())));
     if (tried.plan) Score(*tried.plan, tried);
     else if (tried.report.why.empty()) tried.report.why = "left out: " + OneLine(TextOf(tried.status));
     return absl::OkStatus();
@@ -88,6 +92,7 @@ class Chooser {
     if (way.assign == nullptr) {
       PENSTOCK_RETURN_IF_ERROR(MakeOne(tried));
       tasks_ = MakePlaceTasks(model_, options_, figures_);
+      tasks_.graph.name_of = [this](int32_t task) { return NameOfTask(task); };
       return absl::OkStatus();
     }
     PENSTOCK_RETURN_IF_ERROR(AssignAndMake(way, tasks_, tried));
@@ -122,10 +127,30 @@ class Chooser {
     return a == b;
   }
 
+  std::string NameOfTask(int32_t task) const {
+    for (const DeclId n : model_.nodes.ids()) {
+      if (tasks_.task[n] == task) return "node '" + std::string(model_.nodes[n].name.view()) + "'";
+    }
+    return "contents from before the run";
+  }
+
+  // The steps of the choice for whoever is told: of each candidate its assignment, the passes of its plan, and its
+  // score. A candidate that is planned twice stays where it is.
+  absl::Status Tell(int step) {
+    if (!before_pass_) return absl::OkStatus();
+    const int steps = static_cast<int>(Passes().size()) + 2;
+    told_ = std::max(told_, (static_cast<int>(candidates_.size()) - 1) * steps + step);
+    return before_pass_(told_, static_cast<int>(std::size(kWays)) * steps);
+  }
+  BeforePass TellOfPasses() {
+    if (!before_pass_) return {};
+    return [this](int done, int) { return Tell(1 + done); };
+  }
+
   absl::Status MakeOne(Tried& tried) {
     PlanOptions options = options_;
     options.placement = tried.placement;
-    absl::StatusOr<Plan> plan = MakePlan(model_, options, before_pass_);
+    absl::StatusOr<Plan> plan = MakePlan(model_, options, TellOfPasses());
     tried.status = plan.status();
     if (!plan.ok()) return IsLackOfMemory(tried.status) ? absl::OkStatus() : tried.status;
     tried.plan = *std::move(plan);
@@ -202,6 +227,7 @@ class Chooser {
   const MachineFigures figures_;
   PlaceTasks tasks_;
   std::vector<Tried> candidates_;
+  int told_ = 0;  // how far the choice has come
 };
 
 bool IsAnythingToPlace(const Model& model, const PlanOptions& options) {
@@ -215,10 +241,17 @@ PlacementReport ReportPlacement(const Plan& plan, const Model& model, const std:
                                 const std::vector<PlacementReport::Candidate>& candidates) {
   PlacementReport report{
       .graph = std::string(model.name.view()), .devices = devices, .candidates = candidates, .nodes = {}};
-  for (const NodeDecl& node : model.nodes) report.nodes.push_back({std::string(node.name.view()), -1});
+  for (const NodeDecl& node : model.nodes) report.nodes.push_back({.name = std::string(node.name.view())});
   for (const PlanNode& node : plan.nodes) {
     if (node.decl < 0 || model.nodes[node.decl].kind == NodeKind::kHost) continue;
     report.nodes[static_cast<size_t>(node.decl)].device = node.device;
+  }
+  Table<DeclId, bool> planned(model.nodes.size());
+  for (const PlanNode& node : plan.nodes) {
+    if (node.decl >= 0) planned[node.decl] = true;
+  }
+  for (const DeclId n : model.nodes.ids()) {
+    report.nodes[static_cast<size_t>(n)].left_out = model.nodes[n].kind == NodeKind::kCopy && !planned[n];
   }
   return report;
 }

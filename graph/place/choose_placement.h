@@ -6,6 +6,8 @@
 // Another than the default device is taken only if it takes at most 0.95 times as long, or if the default device alone
 // has not enough memory. Of candidates that take as long, the first is taken.
 //
+// `before_pass` is told of the steps of all candidates as of one plan's passes, and may end the choice.
+//
 // With one device, or if every node has a pin, the graph is planned once and nothing is simulated.
 //
 // Threads: pure functions. The same graph gives the same result on every machine.

@@ -8,7 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <string>
 #include <vector>
 
 namespace penstock::graph {
@@ -46,6 +48,8 @@ struct PlaceGraph {
   // How many kinds of devices there are. 0: each device is a kind of its own, with its own number.
   int32_t kinds = 0;
   std::vector<double> costs;  // of task t on devices of kind k, at t * kinds + k; kCannotRun if it cannot run there
+  // How errors call a task; empty: "task 12".
+  std::function<std::string(int32_t task)> name_of{};
   std::vector<PlaceLink> links;  // from device a to b, at a * devices + b; those from a device to itself do not count
 
   double cost(int32_t task, int32_t device) const {

@@ -9,10 +9,11 @@ namespace {
 
 std::string CountsOf(const PlacementReport& report) {
   std::vector<int64_t> counts(report.devices.size());
-  int64_t on_host = 0;
+  int64_t on_host = 0, left_out = 0;
   for (const PlacementReport::Node& node : report.nodes) {
     const auto device = static_cast<size_t>(node.device);
-    if (node.device < 0) ++on_host;
+    if (node.left_out) ++left_out;
+    else if (node.device < 0) ++on_host;
     else if (device < counts.size()) ++counts[device];
   }
   std::string text;
@@ -20,6 +21,7 @@ std::string CountsOf(const PlacementReport& report) {
     if (counts[d] > 0) absl::StrAppend(&text, text.empty() ? "" : ", ", report.devices[d], " ", counts[d]);
   }
   if (on_host > 0) absl::StrAppend(&text, text.empty() ? "" : ", ", "the host ", on_host);
+  if (left_out > 0) absl::StrAppend(&text, text.empty() ? "" : ", ", "left out ", left_out);
   return text.empty() ? "none" : text;
 }
 

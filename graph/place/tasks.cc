@@ -291,7 +291,8 @@ class TaskMaker {
 };
 
 bool CanDoAll(const PlanDevice& device, const PlanDevice& of) {
-  return device.is_cuda == of.is_cuda && device.driver == of.driver && device.limits == of.limits;
+  return device.is_cuda == of.is_cuda && device.driver == of.driver && device.model == of.model &&
+         device.limits == of.limits;
 }
 
 }  // namespace

@@ -254,6 +254,7 @@ struct PlanDevice {
   std::string no_hostcalls{};  // why kernels there may not wait for host nodes; empty: they may
   base::KernelLimits limits{};
   std::vector<bool> reaches{};  // by device: whether kernels here can read its memory; missing: they cannot
+  std::string model{};  // "NVIDIA H200"; placement moves nodes between devices of one model only
 };
 struct PlanOptions {
   Table<DeviceId, PlanDevice> devices;

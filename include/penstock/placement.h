@@ -1,7 +1,8 @@
 // Placement: which device executes which node of a graph, and the report of how that was chosen.
 //
 // Under Placement::kAutomatic, Compile plans the graph for several candidates: all nodes on one device; each node where
-// most of what it reads is; and HEFT, which puts each node where it should end first. It simulates a run of each plan
+// most of what it reads is; and HEFT (heterogeneous earliest finish time), which puts each node where it should end
+// first. It simulates a run of each plan
 // by what the nodes declare and the machine can do (machine_figures.h), and takes the fastest, but only if that gains
 // at least 5 % over one device. Results are the same, bit for bit, on any device of the same type.
 // docs/explanation/planner.md
@@ -41,7 +42,8 @@ struct PENSTOCK_EXPORT PlacementReport {
   // One node as declared.
   struct Node {
     std::string name;  // the node's name
-    int device = -1;  // place in `devices`; -1: it runs on the host, or the plan leaves it out
+    int device = -1;  // place in `devices`; -1: it runs on the host, or is left out
+    bool left_out = false;  // a copy that the plan does without
   };
 
   std::string graph;  // the graph's name

@@ -166,7 +166,8 @@ Table<DeviceId, graph::PlanDevice> Compiler::PlanDevices() const {
                        .driver = d.driver_index,
                        .memory_bytes = d.info.memory_bytes,
                        .no_hostcalls = HostcallService::UnavailableReason(d.info),
-                       .limits = d.info.limits});
+                       .limits = d.info.limits,
+                       .model = d.info.description});
   }
   return devices;
 }

@@ -153,6 +153,12 @@ TEST(Assign, RefusesWhatIsNotAGraph) {
   refused([](PlaceGraph& g) { g.tasks[3].bytes = -1; }, "task 3 has a size that is negative");
   refused([](PlaceGraph& g) { g.tasks[3].device = 3; }, "task 3 states a device that does not exist");
   refused([](PlaceGraph& g) { g.costs[5] = -1; }, "task 1 has a cost that is negative");
+  refused(
+      [](PlaceGraph& g) {
+        g.costs[5] = -1;
+        g.name_of = [](int32_t task) { return "node '" + std::string(1, static_cast<char>('a' + task)) + "'"; };
+      },
+      "node 'b' has a cost that is negative");
   refused([](PlaceGraph& g) { g.costs[5] = NAN; }, "task 1 has a cost");
   refused([](PlaceGraph& g) { g.costs.pop_back(); }, "the numbers of costs and links");
   refused([](PlaceGraph& g) { g.links.pop_back(); }, "the numbers of costs and links");

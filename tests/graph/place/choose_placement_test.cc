@@ -276,6 +276,75 @@ TEST(ChoosePlacement, LeavesOutWhatDoesNotFit) {
   EXPECT_EQ(Text(ChoosePlacement(g.model, options, {}).status()), Text(MakePlan(g.model, options).status()));
 }
 
+// HEFT gives each of the long nodes a device, which leaves neither room for the last one.
+TEST(ChoosePlacement, NamesTheNodeThatHasNoRoom) {
+  ModelBuilder g;
+  for (const auto& [name, size] : {std::pair("long", 400), std::pair("long too", 400), std::pair("wide", 800)}) {
+    g.For(name, Out{g.Output(std::string("of ") + name, {size}, kPinned)});
+  }
+  PlanOptions options = Devices(2);
+  options.costs = {9000, 9000, 10};
+  options.device_bytes = 4096;
+  const Chosen placed = Choose(g, options, SlowBytes(2));
+  EXPECT_EQ(Taken(placed.report).name, "affinity") << placed.report.Text();
+  EXPECT_THAT(placed.report.candidates[2].why, HasSubstr("left out: node 'wide' needs 3328 bytes of memory"));
+}
+
+TEST(ChoosePlacement, CountsCopiesThatThePlanLeavesOutApart) {
+  ModelBuilder g;
+  const int32_t x = g.Scratch("x", {1}), y = g.Scratch("y", {1});
+  g.For("writes", Out{x});
+  g.Copy("not read", x, y);
+  g.Host("host");
+  const Chosen placed = Choose(g, Devices(2), SlowBytes(2));
+  EXPECT_THAT(placed.report.Text(), HasSubstr("nodes: host:0 1, the host 1, left out 1\n"));
+  EXPECT_TRUE(placed.report.nodes[1].left_out);
+  EXPECT_FALSE(placed.report.nodes[2].left_out);
+}
+
+TEST(ChoosePlacement, TakesOtherDevicesOfTheSameModelOnly) {
+  ModelBuilder g;
+  for (const char* name : {"a", "b"}) g.For(name, Out{g.Output(name, {100}, kPinned)});
+  PlanOptions options = Devices(3);
+  options.costs = {9000, 9000};
+  for (const int32_t d : {0, 1, 2}) options.devices[d].model = d == 1 ? "other" : "one";
+  const Chosen placed = Choose(g, options, SlowBytes(3));
+  EXPECT_EQ(std::set<int>({0, 2}), std::set<int>({placed.report.nodes[0].device, placed.report.nodes[1].device}));
+  options.devices[2].model = "third";
+  EXPECT_TRUE(Choose(g, options, SlowBytes(3)).report.candidates.empty());
+}
+
+// Of the assignment, the plan and the score of each candidate.
+TEST(ChoosePlacement, TellsHowFarItIsAndEndsWhereverItIsToldTo) {
+  ModelBuilder g;
+  for (const char* name : {"a", "b"}) g.For(name, Out{g.Output(name, {100}, kPinned)});
+  PlanOptions options = Devices(2);
+  options.costs = {9000, 9000};
+  std::vector<int> told;
+  int of = 0;
+  const auto choose = [&](size_t end) {
+    told.clear();
+    return ChoosePlacement(g.model, options, {},
+                           [&](int done, int total) {
+                             told.push_back(done);
+                             of = total;
+                             return told.size() == end ? absl::CancelledError("enough") : absl::OkStatus();
+                           })
+        .status();
+  };
+  EXPECT_OK(choose(0));
+  const std::vector<int> all = told;
+  EXPECT_TRUE(std::is_sorted(all.begin(), all.end()));
+  EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end()) << "each step once";
+  EXPECT_EQ(all.front(), 0);
+  EXPECT_EQ(all.back(), of - 1);
+  EXPECT_GT(all.size(), static_cast<size_t>(of / 2));
+  for (size_t end = 1; end <= all.size(); ++end) {
+    EXPECT_EQ(choose(end).code(), absl::StatusCode::kCancelled);
+    EXPECT_EQ(told.size(), end);
+  }
+}
+
 TEST(ChoosePlacement, RefusesWhatIsNoGraphAndFiguresOfAnotherMachine) {
   ModelBuilder g;
   const int32_t x = g.Scratch("x", {1});

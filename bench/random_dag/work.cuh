@@ -89,7 +89,8 @@ struct Arguments {
 // The words, and the Penstock graph that works on them.
 class PenstockDag {
  public:
-  PenstockDag(ps::Runtime& runtime, const Dag& dag, ps::CompileOptions options)
+  // Column c is on device c * devices / kWidth; the words stay on the first.
+  PenstockDag(ps::Runtime& runtime, const Dag& dag, ps::CompileOptions options, int devices = 1)
       : memory_(Must(runtime.MakeDeviceBuffer<uint32_t>(dag.tasks() + 1))) {
     ps::Graph graph("random dag");
     const auto words = graph.InOut<uint32_t>("words", dag.tasks() + 1, ps::kDevice);
@@ -102,7 +103,8 @@ class PenstockDag {
                   ps::Read(words, word(c)), ps::Write(words, word(t + 1)))
           .HostFallback([](uint32_t own, const uint32_t* x, const uint32_t* y, const uint32_t* z, uint32_t* out) {
             *out = Made(own, *x, *y, *z);
-          });
+          })
+          .On(t % kWidth * devices / kWidth);
     }
     exec_ = Must(runtime.Compile(graph, options));
     io_ = exec_.bindings();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <map>
 #include <numeric>
 #include <set>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "graph/common/assumed_figures.h"
 #include "graph/common/message.h"
 #include "src/analysis/roofline.h"
 #include "src/analysis/time_set.h"
@@ -50,19 +52,34 @@ double MeanAtATime(std::vector<Interval> intervals) {
   return covered > 0 ? sum / covered : 1;
 }
 
-SimResource SimResourceOf(const Profile::Node& node) {
+// From which device a copy between devices copies: that of a node before it on another device, or the other one of
+// two; -1: neither tells, or the node is no such copy.
+int SourceOfPeerCopy(const Profile::Graph& graph, const Profile::Node& node, size_t devices) {
+  if (node.kind != "peer copy") return -1;
+  for (const int p : node.after) {
+    if (p < 0 || static_cast<size_t>(p) >= graph.nodes.size()) continue;
+    const int device = graph.nodes[static_cast<size_t>(p)].device;
+    if (device >= 0 && device != node.device) return device;
+  }
+  return devices == 2 && (node.device == 0 || node.device == 1) ? 1 - node.device : -1;
+}
+
+// A copy from a device that is not known, such as that of a State, counts as a kernel.
+SimResource SimResourceOf(const Profile::Node& node, int source) {
   if (node.device < 0) return SimResource::kWorker;
+  if (source >= 0) return SimResource::kPeer;
   if (node.kind == "upload") return SimResource::kUpload;
   if (node.kind == "download") return SimResource::kDownload;
   return node.kind == "hostcall" || node.kind == "gate" ? SimResource::kNothing : SimResource::kKernel;
 }
 
-// A copy from another device counts as a kernel: a profile does not say from which.
-SpanKind SpanKindOn(SimResource resource) {
-  return resource == SimResource::kUpload     ? SpanKind::kUpload
-         : resource == SimResource::kDownload ? SpanKind::kDownload
-                                              : SpanKind::kKernel;
-}
+// What does one thing at a time, or a few: a device's kernels, a copy engine, or the link from one device to another.
+struct SimEngine {
+  int device = -1;
+  SimResource resource = SimResource::kKernel;
+  int from = -1;  // kPeer
+  friend auto operator<=>(const SimEngine&, const SimEngine&) = default;
+};
 
 class GraphMeasurer {
  public:
@@ -70,6 +87,7 @@ class GraphMeasurer {
       : profile_(profile), graph_(profile.graphs[graph]), machine_(machine) {}
 
   absl::StatusOr<SimulatedGraph> Read() {
+    for (const Profile::Graph& graph : profile_.graphs) graphs_.try_emplace(graph.executable, &graph);
     SortSpans();
     if (nodes_.empty() && machine_ == nullptr) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -106,13 +124,30 @@ class GraphMeasurer {
       if (!IsTimed(span)) continue;
       const bool is_work = span.kind <= SpanKind::kHost;
       if (is_work && span.device >= 0 && span.executable >= 0) {
-        on_device_[{span.device, span.kind}].push_back({span.begin_us, span.end_us});
+        on_device_[EngineOf(span)].push_back({span.begin_us, span.end_us});
       }
       if (span.executable == graph_.executable) Sort(span, is_work);
     }
     for (auto& [slot, waits] : waits_) {
       std::sort(waits.begin(), waits.end(), [](const Span* x, const Span* y) { return x->end_us < y->end_us; });
     }
+  }
+
+  SimEngine EngineOf(const Span& span) const {
+    if (span.kind == SpanKind::kUpload) return {span.device, SimResource::kUpload};
+    if (span.kind == SpanKind::kDownload) return {span.device, SimResource::kDownload};
+    const auto of = graphs_.find(span.executable);
+    if (of == graphs_.end() || span.node < 0 || static_cast<size_t>(span.node) >= of->second->nodes.size()) {
+      return {span.device, SimResource::kKernel};
+    }
+    const int from = SourceOf(*of->second, of->second->nodes[static_cast<size_t>(span.node)]);
+    return {span.device, from < 0 ? SimResource::kKernel : SimResource::kPeer, from};
+  }
+  int SourceOf(const Profile::Graph& graph, const Profile::Node& node) const {
+    return SourceOfPeerCopy(graph, node, profile_.devices.size());
+  }
+  static SimEngine EngineOf(const SimNode& node) {
+    return {node.device, node.resource, node.resource == SimResource::kPeer ? node.from : -1};
   }
 
   void Sort(const Span& span, bool is_work) {
@@ -139,7 +174,8 @@ class GraphMeasurer {
     made_.graph.devices.resize(profile_.devices.size());
     for (const Profile::Node& from : graph_.nodes) {
       SimNode& to = made_.graph.nodes.emplace_back();
-      to.resource = SimResourceOf(from);
+      to.from = SourceOf(graph_, from);
+      to.resource = SimResourceOf(from, to.from);
       to.on_host = from.device < 0;
       to.device = from.device;
       to.lane = from.lane;
@@ -191,9 +227,9 @@ class GraphMeasurer {
     if (from.download_both_ways > 0) to.download_slowdown = std::max(1.0, from.download / from.download_both_ways);
   }
 
-  std::vector<double> EndsOn(int device, SimResource resource) {
+  std::vector<double> EndsOn(const SimEngine& engine) {
     std::vector<double> ends;
-    for (const Interval& i : on_device_[{device, SpanKindOn(resource)}]) ends.push_back(i.end);
+    for (const Interval& i : on_device_[engine]) ends.push_back(i.end);
     std::sort(ends.begin(), ends.end());
     return ends;
   }
@@ -219,7 +255,7 @@ class GraphMeasurer {
       least = least < 0 ? span.length() : std::min(least, span.length());
       if (key.first >= first_) warm.emplace_back(key.second, span);
     }
-    const double overlap = MeanAtATime(on_device_[{device, SpanKind::kKernel}]);
+    const double overlap = MeanAtATime(on_device_[{device, SimResource::kKernel}]);
     int32_t fits = 1, beyond = static_cast<int32_t>(std::lround(std::min(1e4, overlap))) + 1;
     while (beyond - fits > 1) {
       const int32_t places = std::midpoint(fits, beyond);
@@ -249,7 +285,7 @@ class GraphMeasurer {
 
   void MeasureNodes() {
     std::vector<std::vector<double>> costs(graph_.nodes.size());
-    std::map<std::pair<int, SimResource>, std::vector<double>> ends;
+    std::map<SimEngine, std::vector<double>> ends;
     for (const auto& [key, span] : nodes_) {
       if (key.first < first_) continue;
       const SimNode& node = made_.graph.nodes[static_cast<size_t>(key.second)];
@@ -259,8 +295,8 @@ class GraphMeasurer {
         continue;
       }
       graph::SimDevice& device = made_.graph.devices[static_cast<size_t>(node.device)];
-      const auto [at, is_new] = ends.try_emplace({node.device, node.resource});
-      if (is_new) at->second = EndsOn(node.device, node.resource);
+      const auto [at, is_new] = ends.try_emplace(EngineOf(node));
+      if (is_new) at->second = EndsOn(at->first);
       const bool is_kernel = node.resource == SimResource::kKernel;
       if (is_new && is_kernel) device.kernels = KernelsAtOnce(node.device, at->second);
       to.push_back(MicrosInPlace(span, at->second, is_kernel ? device.kernels : 1));
@@ -318,6 +354,36 @@ class GraphMeasurer {
         options.as_graphs || submitted == 0 ? launch_us : launch_us / static_cast<double>(submitted);
     MeasureBetween();
     MeasureLatencies();
+    MeasureCrossings();
+  }
+
+  // From the end of the last of a node's predecessors, where that is on another device, until the node begins: the
+  // shortest of each node, on average. On streams a node may begin late because it was submitted late, so there it is
+  // at most what was measured elsewhere.
+  void MeasureCrossings() {
+    std::map<int, double> shortest;
+    for (const auto& [key, span] : nodes_) {
+      if (key.first < first_) continue;
+      const Profile::Node& node = graph_.nodes[static_cast<size_t>(key.second)];
+      const Interval* last = nullptr;
+      int from = -1;
+      for (const int p : node.after) {
+        const auto before = nodes_.find({key.first, p});
+        if (before == nodes_.end() || (last != nullptr && before->second.end <= last->end)) continue;
+        last = &before->second;
+        from = graph_.nodes[static_cast<size_t>(p)].device;
+      }
+      if (from < 0 || node.device < 0 || from == node.device) continue;
+      const double gap = std::max(0.0, span.begin - last->end);
+      const auto [at, is_new] = shortest.try_emplace(key.second, gap);
+      if (!is_new) at->second = std::min(at->second, gap);
+    }
+    std::vector<double> gaps;
+    for (const auto& [node, gap] : shortest) gaps.push_back(gap);
+    made_.options.crossing_us = MeanMicros(gaps);
+    if (!made_.options.as_graphs) {
+      made_.options.crossing_us = std::min(made_.options.crossing_us, graph::assumed::kCrossingUs);
+    }
   }
 
   // What the application did between two launches of a thread, once a run more was allowed.
@@ -395,7 +461,8 @@ class GraphMeasurer {
   SimulatedGraph made_;
   absl::Status status_;
   int64_t first_ = 0;  // run that counts
-  std::map<std::pair<int, SpanKind>, std::vector<Interval>> on_device_;  // of all graphs
+  std::map<int64_t, const Profile::Graph*> graphs_;  // by their executables
+  std::map<SimEngine, std::vector<Interval>> on_device_;  // of all graphs
   std::map<RunNode, Interval> nodes_;  // from here on of this graph; those of all runs, runs and launches of later ones
   std::vector<double> begins_, ends_;  // of all runs
   std::vector<Interval> runs_;

@@ -8,6 +8,9 @@
 // taken is subtracted. How many kernels a device runs at a time is found by their overlap and by how far the longest
 // are from the shortest. Of what other graphs did on a device, only that it took places counts.
 //
+// A copy between devices occupies the link from the device of a node before it, or from the other one of two. What a
+// crossing takes is measured too: from the end of a node until the next begins on another device.
+//
 // Threads: pure functions.
 #pragma once
 

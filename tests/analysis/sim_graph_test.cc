@@ -57,6 +57,7 @@ SpanKind KindOf(SimResource resource) {
   switch (resource) {
     case SimResource::kUpload: return SpanKind::kUpload;
     case SimResource::kDownload: return SpanKind::kDownload;
+    case SimResource::kPeer:
     case SimResource::kKernel: return SpanKind::kKernel;
     default: return SpanKind::kHost;
   }
@@ -65,7 +66,7 @@ SpanKind KindOf(SimResource resource) {
 // A profile with the spans of simulated runs: on a device a span begins when the node could begin, as in real ones.
 Profile ProfileOf(const Profile::Graph& graph, const graph::SimResult& result) {
   Profile profile;
-  profile.devices.emplace_back().name = "cuda:0";
+  for (const char* device : {"cuda:0", "cuda:1"}) profile.devices.emplace_back().name = device;
   profile.graphs.push_back(graph);
   profile.graphs[0].launches = static_cast<int64_t>(result.ended_us.size());
   const auto add = [&](Span span) {
@@ -81,7 +82,7 @@ Profile ProfileOf(const Profile::Graph& graph, const graph::SimResult& result) {
          .begin_us = on_device ? s.ready_us : s.begin_us,
          .end_us = s.end_us,
          .run = s.run,
-         .device = on_device ? 0 : -1,
+         .device = on_device ? graph.nodes[static_cast<size_t>(s.node)].device : -1,
          .node = s.node,
          .slot = s.slot});
   }
@@ -181,6 +182,54 @@ TEST(SimulatedGraph, TakesTheTimeOfOtherWorkOutOfSpansThatBeginWithTheirReadines
   upload(kExecutable, 5, 110, 150);
   const SimulatedGraph made = Made(profile);
   EXPECT_THAT(made.graph.nodes[1].us, DoubleNear(10, 1e-9));
+}
+
+// Two bands that exchange their edges: while a copy goes on, the device computes the inside.
+TEST(SimulatedGraph, FindsLinksAndCrossingsOfSimulatedRunsAgain) {
+  constexpr int kSteps = 4;
+  Profile::Graph graph;
+  graph.executable = kExecutable;
+  graph.name = "bands";
+  graph.slots = 1;
+  graph.report.mode = Mode::kGraph;
+  graph::SimGraph bands;
+  bands.devices.resize(2);
+  const auto add = [&](const char* kind, int device, std::vector<int> after, double us) {
+    graph.nodes.push_back({.name = kind, .kind = kind, .where = "", .device = device, .lane = -1, .after = after});
+    graph::SimNode& node = bands.nodes.emplace_back();
+    const bool copies = std::string_view(kind) == "peer copy";
+    node.resource = copies ? SimResource::kPeer : SimResource::kKernel;
+    node.device = device;
+    node.from = copies ? 1 - device : -1;
+    node.us = us;
+    node.after.assign(after.begin(), after.end());
+    return static_cast<int>(graph.nodes.size()) - 1;
+  };
+  std::vector<int> inside[2], halo[2];
+  halo[1] = {add("peer copy", 1, {}, 30)};  // of a State: there are two devices
+  for (int step = 0; step < kSteps; ++step) {
+    int edge[2];
+    for (const int d : {0, 1}) {
+      std::vector<int> after = inside[d];
+      after.insert(after.end(), halo[d].begin(), halo[d].end());
+      edge[d] = add("parallel for", d, after, 3);
+    }
+    for (const int d : {0, 1}) halo[d] = {add("peer copy", d, {edge[1 - d]}, 5)};
+    for (const int d : {0, 1}) inside[d] = {add("parallel for", d, {edge[d]}, d == 0 ? 20 : 9)};
+  }
+  const SimOptions options{.runs = 40, .slots = 1, .as_graphs = true, .launch_us = 3, .start_us = 2, .crossing_us = 6};
+  const auto result = graph::Simulate(bands, options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const SimulatedGraph made = Made(ProfileOf(graph, *result));
+  EXPECT_NEAR(made.options.crossing_us, 6, 0.1);
+  for (size_t n = 0; n < bands.nodes.size(); ++n) {
+    EXPECT_EQ(made.graph.nodes[n].resource, bands.nodes[n].resource) << n;
+    EXPECT_EQ(made.graph.nodes[n].from, bands.nodes[n].from) << n;
+    EXPECT_NEAR(made.graph.nodes[n].us, bands.nodes[n].us, 0.1) << n;
+  }
+  EXPECT_EQ(made.graph.devices[0].kernels, 1);
+  EXPECT_NEAR(RunMicros(made.graph, made.options), made.run_us, 0.02 * made.run_us);
+  EXPECT_NEAR(made.run_us, result->run_us, 0.01 * result->run_us);
 }
 
 TEST(SimulatedGraph, RunsAsManyKernelsAtATimeAsThereWere) {

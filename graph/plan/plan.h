@@ -263,7 +263,7 @@ struct PlanOptions {
   // so do buffers for which device memory is bound.
   Table<DeclId, DeviceId> placement{};
   bool in_construct = false;  // of a part of a construct that this device decides: it asks for Host nodes in any case
-  int32_t max_lanes = 8;  // compute lanes per device, and as many for copies from other devices
+  int32_t max_lanes = 8;  // compute lanes per device; up to as many more, and at most 8, for copies from other devices
   int32_t slots = 1;  // the number of arenas checked against the device's memory and pinned_bytes
   bool in_order = false;  // all slots share the arenas on devices
   int64_t device_bytes = 0;  // limit of the arenas of each device; 0: the device's memory

@@ -55,8 +55,8 @@ struct CompileOptions {
   Mode mode = Mode::kAuto;
   Resident resident = Resident::kOff;  // regions of small nodes (mode.h). PENSTOCK_RESIDENT=off|auto|on wins.
   Lowering constructs = Lowering::kAuto;  // who decides If, Switch, While and Repeat (control.h)
-  // The most kernel streams per device and slot, at least 1, and as many for copies from other devices; a plan that is
-  // less wide has fewer. submission_report() says if a wider plan shares them.
+  // The most kernel streams per device and slot, at least 1; a plan that is less wide has fewer. submission_report()
+  // says if a wider plan shares them. Copies from other devices have up to as many more, and at most 8.
   int max_lanes = 32;
   // The most bytes that the arenas of all slots may take on a device; 0: no limit but the device's own.
   // Executable::memory() reports what they take.

@@ -173,23 +173,38 @@ TEST(PeerLanes, PassToTheKernelThatFollows) {
   EXPECT_EQ(plan.lanes.size(), 3u);
 }
 
-TEST(PeerLanes, AreSharedWhereThereAreMoreCopies) {
+int PeerLanesOf(const Plan& plan) {
+  return static_cast<int>(std::count_if(plan.lanes.begin(), plan.lanes.end(),
+                                        [](const Lane& lane) { return lane.kind == LaneKind::kPeer; }));
+}
+
+TEST(PeerLanes, AreEightAtMostAndNoMoreThanOfKernels) {
   ModelBuilder g;
-  for (const char* name : {"a", "b", "c"}) {
-    const int32_t s = g.Scratch(name, 4);
-    g.For(std::string("writes ") + name, Out{s});
-    OnDevice(g, g.For(std::string("reads ") + name, In{s}), 1);
+  for (int c = 0; c < 20; ++c) {
+    const int32_t s = g.Scratch("s" + std::to_string(c), 4);
+    g.For("writes " + std::to_string(c), Out{s});
+    OnDevice(g, g.For("reads " + std::to_string(c), In{s}), 1);
   }
   PlanOptions options = Devices(2);
-  options.max_lanes = 2;
-  const Plan plan = PlanOf(g, options);
-  const auto peers = std::count_if(plan.lanes.begin(), plan.lanes.end(),
-                                   [](const Lane& lane) { return lane.kind == LaneKind::kPeer; });
-  EXPECT_EQ(peers, 2);
-  EXPECT_NE(std::find(plan.shared_lanes.begin(), plan.shared_lanes.end(),
-                      "host:1: the plan is wider than the 2 lanes of copies between devices that max_lanes allows; "
-                      "nodes share them"),
-            plan.shared_lanes.end());
+  for (const int most : {2, 7, 8, 30}) {
+    options.max_lanes = most;
+    EXPECT_EQ(PeerLanesOf(PlanOf(g, options)), std::min(most, 8)) << most;
+  }
+  EXPECT_TRUE(PlanOf(g, options).shared_lanes.empty()) << "only kernels want more of max_lanes";
+}
+
+// Each copy follows the last one from far.
+TEST(PeerLanes, AreTakenAgainByLaterCopies) {
+  const auto plan = [](int nodes) {
+    ModelBuilder g;
+    const int32_t x = g.Scratch("x", 4);
+    for (int n = 0; n < nodes; ++n) {
+      OnDevice(g, n == 0 ? g.For("n0", Out{x}) : g.For("n" + std::to_string(n), Change{x}), n % 2);
+    }
+    return PlanOf(g, Devices(2));
+  };
+  EXPECT_EQ(plan(100).lanes.size(), plan(10).lanes.size());
+  EXPECT_LE(plan(100).lanes.size(), 4u);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Jacobi's method on a grid whose rows are dealt to all devices: each cell becomes the mean of its four neighbours.
-// Exchange copies the rows at the cuts to the neighbours. Each device computes these rows first, and the rows inside
-// while they are on their way.
+// Each device computes the rows at its cuts first, since others wait for them. Rows of neighbours are read in their
+// memory, if the devices have a link, and are copied if not.
 //
 //   jacobi [--devices cuda | host:2] [--cells 512] [--steps 100]
 #include <algorithm>
@@ -12,14 +12,16 @@
 
 #include "penstock/ps.h"
 
-// `from` begins a row above `to` and ends a row below. The first and last column stay as they are.
+// From the rows above, at and below those of `to`. The first and last column stay as they are.
 struct Mean {
-  PS_HOST_DEVICE void operator()(ps::Index2 i, ps::View<const float> from, ps::View<float> to) const {
-    const int64_t y = i.y + 1, x = i.x;
-    const bool is_edge = x == 0 || x == from.width - 1;
-    to(i.y, x) = is_edge ? from(y, x) : 0.25f * (from(y - 1, x) + from(y + 1, x) + (from(y, x - 1) + from(y, x + 1)));
+  PS_HOST_DEVICE void operator()(ps::Index2 i, ps::View<const float> above, ps::View<const float> at,
+                                 ps::View<const float> below, ps::View<float> to) const {
+    const int64_t y = i.y, x = i.x;
+    const bool is_edge = x == 0 || x == at.width - 1;
+    to(y, x) = is_edge ? at(y, x) : 0.25f * (above(y, x) + below(y, x) + (at(y, x - 1) + at(y, x + 1)));
   }
 };
+
 struct Options {
   std::string devices;
   int64_t cells = 512;  // a side
@@ -58,9 +60,9 @@ absl::Status Run(const Options& options) {
     const auto scope = graph.Scope(ps::Name("step", step));
     const auto &from = u[step % 2], &to = u[1 - step % 2];
     ps::ForEachPart(graph, to, [&](const ps::ShardPart& rows) {
-      graph.ParallelFor("mean", rows.extent, Mean{}, ps::ReadWithHalo(from, rows), ps::Write(to, rows));
+      graph.ParallelFor("mean", rows.extent, Mean{}, ps::ReadShifted(from, rows, -1), ps::Read(from, rows),
+                        ps::ReadShifted(from, rows, 1), ps::Write(to, rows));
     });
-    ps::Exchange(graph, "halo", to);
   }
   ps::Gather(graph, "get", u[options.steps % 2], out);
   PS_ASSIGN_OR_RETURN(ps::Executable exec, runtime.Compile(graph));

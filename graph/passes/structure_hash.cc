@@ -58,8 +58,8 @@ class Structure {
     if (n.host_way != HostWay::kWorker) hash(n.host_way);
     if (n.runs != 1) hash(3, std::bit_cast<uint64_t>(n.runs));
     for (size_t a = 0; a < accesses.size(); ++a) {
-      const int how = static_cast<int>(accesses[a].mode) << 3 | accesses[a].uncopied << 2 | accesses[a].unordered << 1 |
-                      accesses[a].part;
+      const int how = static_cast<int>(accesses[a].mode) << 2 | accesses[a].unordered << 1 | accesses[a].part |
+                      accesses[a].uncopied << 8;
       hash(buffers_.hash(accesses[a].buffer), how);
       if (accesses[a].part) Add(hash, n.accesses[a].box);
     }
@@ -94,8 +94,10 @@ class Structure {
     const uint64_t once = (o.events_once ? uint64_t{1} << 32 : 0) | (o.in_construct ? uint64_t{1} << 33 : 0);
     hash(o.default_device, o.max_lanes)(o.devices.size(),
                                         o.ring_from_bytes)(static_cast<uint32_t>(o.batch_from) | once);
-    for (const PlanDevice& device : o.devices)
+    for (const PlanDevice& device : o.devices) {
       hash.Text(device.name)(device.is_cuda | (!device.no_hostcalls.empty() << 1), device.driver);
+      for (size_t d = 0; d < device.reaches.size(); ++d) hash(device.reaches[d] ? d + 1 : 0);
+    }
     return hash.value();
   }
 

@@ -35,7 +35,8 @@ double CrossingsIn(const host::GraphNodes& nodes) {
 SimDriver::SimDriver(SimDriverOptions options)
     : options_(std::move(options)),
       pinned_(static_cast<size_t>(kPinnedBytes)),
-      maker_(heaps_, pinned_, /*threads=*/1),
+      links_(options_.devices.size()),
+      maker_(heaps_, pinned_, links_, /*threads=*/1),
       engines_({.devices = options_.devices,
                 .completion_us = options_.times.completion_us,
                 .settle = options_.settle,

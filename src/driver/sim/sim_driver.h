@@ -77,6 +77,10 @@ class SimDriver final : public Driver {
   absl::StatusOr<void*> AllocateDevice(int device, size_t bytes) override;
   void FreeDevice(int device, void* memory) override;
   int64_t AllocatedOn(int device) const override { return heaps_[static_cast<size_t>(device)]->allocated(); }
+  bool OpenLink(int device, int peer) override {
+    links_.Open(device, peer);
+    return true;
+  }
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override { return pinned_.Allocate(bytes); }
   void FreePinned(void* memory) override;
   absl::StatusOr<PointerInfo> Inspect(const void* memory) override;
@@ -129,6 +133,7 @@ class SimDriver final : public Driver {
   std::vector<std::unique_ptr<host::DeviceHeap>> heaps_;
 
   host::PinnedMemory pinned_;
+  host::PeerLinks links_;
   const host::WorkMaker maker_;
   SimEngines engines_;  // its tasks end before the memory is freed
 

@@ -667,5 +667,34 @@ TEST(EliminateCopies, WhoeverWritesTheSourceLaterWaits) {
   }
 }
 
+// Two devices, of which each reaches the other or only the first one does.
+PlanOptions Linked(bool both) {
+  PlanOptions options = Devices(2);
+  options.devices[0].reaches = {false, true};
+  if (both) options.devices[1].reaches = {true, false};
+  return options;
+}
+
+TEST(Transfers, WhatIsReadWithoutACopyStaysWhereItIs) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 8), t = g.Scratch("t", 8);
+  AccessDecl there{t, ModelBuilder::kSerial, AccessMode::kRead, false, Slice(4, 4), true};
+  AccessDecl initial{x, ModelBuilder::kSerial, AccessMode::kRead, false, {}, true};
+  g.node(g.For("top", In{x}, Out{t, Slice(0, 4)})).device = 0;
+  g.node(g.For("bottom", initial, Out{t, Slice(4, 4)})).device = 1;
+  g.node(g.For("over", In{t, Slice(0, 4)}, there)).device = 0;
+  there.box = Slice(0, 4);
+  g.node(g.For("back", there)).device = 1;
+  std::vector<std::string> remarks;
+  EXPECT_EQ(StepsOf(g, Linked(true), &remarks),
+            "stage in x.bound>x.pinned; upload x.pinned>x.device0; top; bottom; back; over");
+  EXPECT_THAT(remarks, testing::Contains("t: read on host:0 without a copy by 1 node of other devices"));
+  EXPECT_THAT(remarks, testing::Contains("t: read on host:1 without a copy by 1 node of other devices"));
+  EXPECT_THAT(remarks, testing::Contains("x: read on host:0 without a copy by 1 node of other devices"));
+  EXPECT_EQ(StepsOf(g, Linked(false)),
+            "stage in x.bound>x.pinned; upload x.pinned>x.device0; top; upload x.pinned>x.device1; bottom; "
+            "peer copy t.device0>t.device1 Slice({0}, {4}); back; over");
+}
+
 }  // namespace
 }  // namespace penstock::graph::insert_transfers_test

@@ -71,12 +71,15 @@ class Scheduler {
 
   void AddSegment(const Segment& segment) {
     const CommandId begin = next();
+    left_us_ = 0;
+    for (int32_t c = segment.begin; c < segment.end; ++c) left_us_ += CostOf(plan_.commands[c]);
     for (int32_t c = segment.begin; c < segment.end; ++c) AddCommand(plan_.commands[c]);
     CloseGraph();
     made_.segments.push_back({Segment::Kind::kGraph, begin, next(), segment.after_hosts});
   }
 
   void AddCommand(const Command& command) {
+    left_us_ -= CostOf(command);
     switch (command.op) {
       case Command::Op::kNode: AddNode(command); break;
       case Command::Op::kRecord: AddRecord(command); break;
@@ -85,7 +88,9 @@ class Scheduler {
         if (IsFirst(command, external_dep_waited_)) Emit(command);  // before the open graph
         break;
       case Command::Op::kStateWrite: EndsGraph(command) ? AddAlone(command) : Emit(command); break;
-      case Command::Op::kStateDone: EndsGraph(command) ? AddAlone(command) : AddAfterGraph(command); break;
+      case Command::Op::kStateDone:
+        EndsGraph(command) && MuchIsLeft() ? AddAlone(command) : AddAfterGraph(command);
+        break;
       case Command::Op::kWait:  // there is only one lane
       case Command::Op::kGraph: break;  // not in a plan
     }
@@ -94,7 +99,12 @@ class Scheduler {
   void AddNode(const Command& command) {
     if (IsRefused(command)) return AddAlone(command);
     open_.push_back(command.arg);
-    ForEachNode(command, [&](NodeId n) { open_us_ += plan_.nodes[n].cost; });
+    open_us_ += CostOf(command);
+  }
+  double CostOf(const Command& command) const {
+    double cost = 0;
+    if (command.op == Command::Op::kNode) ForEachNode(command, [&](NodeId n) { cost += plan_.nodes[n].cost; });
+    return cost;
   }
 
   bool IsRefused(const Command& command) const {
@@ -123,6 +133,10 @@ class Scheduler {
 
   // Whether the open graph ends at this use of a State.
   bool EndsGraph(const Command& command) const { return plan_.states[command.arg].written && open_us_ >= least_us_; }
+
+  // Whether what comes after is so much that later runs gain more by having the State sooner than this one loses: all
+  // of it waits for all of the open graph, and on another device it may wait for nothing there.
+  bool MuchIsLeft() const { return left_us_ >= std::max(least_us_, open_us_ / kOpenPerLeft); }
 
   void AddStateWait(const Command& command) {
     if (!IsFirst(command, state_waited_)) return;
@@ -232,6 +246,7 @@ class Scheduler {
       external_dep_waited_;  // for Plan::states and Plan::external_deps: whether there is a wait already
   std::vector<NodeId> open_;  // nodes of the open graph
   double open_us_ = 0;  // the sum of their costs
+  double left_us_ = 0;  // of the nodes that come after in the segment
   std::vector<Command> pending_;  // records, and ends of States, to come after it
   GraphSchedule made_;
 };

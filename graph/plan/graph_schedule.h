@@ -67,6 +67,9 @@ struct GraphSchedule {
 
 // A launch more costs each run 5 to 10 us of the device's time.
 inline constexpr double kLeastGraphUs = 100;
+// A graph ends where a State is done only if what is left of the segment takes an eighth of its time or more: that
+// waits for all of the graph, on every device. Benchmark: bands.
+inline constexpr double kOpenPerLeft = 8;
 
 // The most kernels of a graph that may be ready at once, for each device: one runs 128 kernels at a time. A graph of
 // few nodes, some of which take far longer than others, fills the device better with more of them ready. Benchmark:

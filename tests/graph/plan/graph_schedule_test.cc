@@ -248,6 +248,23 @@ TEST(GraphSchedule, AShortGraphGoesOnThoughAStateIsWritten) {
             "with w");
 }
 
+// What is left would wait for the whole graph, and runs that follow gain little.
+TEST(GraphSchedule, AStateThatIsDoneNearTheEndPartsNoGraph) {
+  for (const int writes : {8, 9}) {
+    ModelBuilder g;
+    const int32_t x = g.Input("x", 4, kDevice), v = g.State("v", 4);
+    std::string nodes = "w0";
+    for (int w = 0; w < writes; ++w) {
+      g.For("w" + std::to_string(w), In{x}, Change{v});
+      if (w > 0) nodes += ", w" + std::to_string(w) + " after " + std::to_string(w - 1);
+    }
+    g.After(g.For("last", In{x}), writes - 1);
+    const std::string begin = "wait for v; await x; write v; {" + nodes;
+    EXPECT_EQ(ScheduleOf(g, {}, 10), writes == 8 ? begin + "}; record 0; done with v; {last}"
+                                                 : begin + ", last after 8}; record 0; done with v");
+  }
+}
+
 TEST(GraphSchedule, AStateIsWaitedForOnceThoughLanesOfThePlanEachDo) {
   ModelBuilder g;
   const int32_t w = g.State("w", 4);

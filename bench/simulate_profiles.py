@@ -2,7 +2,7 @@
 """How far `penstock simulate` is from what programs measure: runs each, with a profile, and simulates it.
 
   bench/simulate_profiles.py PENSTOCK NAME[:GRAPH]=COMMAND...    PENSTOCK: the command
-  bench/simulate_profiles.py build/cuda/bin/penstock "cholesky=build/cuda/bin/cholesky --devices cuda:0,1"
+  bench/simulate_profiles.py build/cuda/bin/penstock "mlp=build/cuda/bin/examples/mlp --devices cuda:0,1"
 
 GRAPH is the graph's name, else the one launched most often. Prints a CSV row for each: runs that count, the time per run
 and the latency of a run as measured in the profile and as predicted from it, in microseconds, and predicted to

@@ -99,19 +99,20 @@ sed 's/^/   /' "$results/demo.out"
 # with_libraries PROGRAM WHAT OPTION...: one that needs CUDA's libraries, which the bundle does not carry.
 with_libraries() {
   local program=$1 libraries
-  if libraries=$(ldd "$bundle/examples/$program" | grep libcublas) && [[ $libraries != *'not found'* ]]; then
+  if libraries=$(ldd "$bundle/examples/$program" | grep -E 'libcu(blas|solver)') && [[ $libraries != *'not found'* ]]; then
     say "$program: $2"
     if ! timeout -k 10 400 "$bundle/examples/$program" "${@:3}" >"$results/$program.out" 2>&1; then failed=1; fi
     sed 's/^/   /' "$results/$program.out"
   else
-    say "$program: left out, there is no libcublas here, or was none where it was built"
+    say "$program: left out, CUDA's libraries are not here, or were not where it was built"
   fi
 }
 with_libraries gemv_step "a cuBLAS call and a kernel, replayed, against a plain loop" --devices cuda:0 --steps 300
 with_libraries cholesky "a matrix in tiles on all GPUs, against a plain factor" --devices cuda --size 128
 say "tutorial and mlp: each program checks its own results"
 mapfile -t tutorial < <("$bundle/examples/small_examples" --list | grep -E '^(tutorial_|mlp$)')
-[[ ${#tutorial[@]} -gt 1 ]] || { echo "   small_examples names no program of it"; failed=1; }
+[[ " ${tutorial[*]-} " == *" tutorial_"*" mlp "* || " ${tutorial[*]-} " == *" mlp tutorial_"* ]] ||
+  { echo "   small_examples lacks the tutorial or mlp"; failed=1; }
 for program in ${tutorial[@]+"${tutorial[@]}"}; do
   if ! PENSTOCK_DEVICES=cuda timeout -k 10 400 "$bundle/examples/small_examples" "$program" >"$results/$program.out" 2>&1; then
     echo "   $program failed:"

@@ -1,4 +1,4 @@
-// Jacobi's method as examples/jacobi has it, run after run on a grid that stays on the first device: bands of rows, one
+// Jacobi's method, run after run on a grid that stays on the first device: bands of rows, one
 // a device, of which each step computes the rows inside and at the cuts. A run moves the other bands to their devices
 // first and back at its end.
 //

@@ -29,22 +29,24 @@ PS_HOST_DEVICE inline double Hashed(uint32_t a, uint32_t b) {
   x = (x ^ x >> 15) * 2654435761u;
   return static_cast<double>(x ^ x >> 13) / 2147483648.0 - 1;
 }
-PS_HOST_DEVICE inline double ElementOf(int64_t i, int64_t j, int64_t n) {
-  const double noise = Hashed(static_cast<uint32_t>(i < j ? i : j), static_cast<uint32_t>(i < j ? j : i));
+// Of two matrices, 0 and 1.
+PS_HOST_DEVICE inline double ElementOf(int64_t i, int64_t j, int64_t n, int which = 0) {
+  const auto salt = static_cast<uint32_t>(which) << 20;
+  const double noise = Hashed(static_cast<uint32_t>(i < j ? i : j) | salt, static_cast<uint32_t>(i < j ? j : i));
   return i == j ? noise + static_cast<double>(n) : noise;
 }
 
 // Fills a tile, or all, of so many rows and columns; it begins at that row and column of the matrix of side n.
-__global__ void FillTile(double* tile, int64_t rows, int64_t row, int64_t column, int64_t n) {
+__global__ void FillTile(double* tile, int64_t rows, int64_t row, int64_t column, int64_t n, int which) {
   const int64_t r = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, c = blockIdx.y;
-  if (r < rows) tile[c * rows + r] = ElementOf(row + r, column + c, n);
+  if (r < rows) tile[c * rows + r] = ElementOf(row + r, column + c, n, which);
 }
 // y += A x, 64 columns a block.
-__global__ void Multiply(const double* x, double* y, int64_t n) {
+__global__ void Multiply(const double* x, double* y, int64_t n, int which) {
   const int64_t r = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, begin = int64_t{blockIdx.y} * 64;
   if (r >= n) return;
   double sum = 0;
-  for (int64_t c = begin; c < begin + 64 && c < n; ++c) sum += ElementOf(r, c, n) * x[c];
+  for (int64_t c = begin; c < begin + 64 && c < n; ++c) sum += ElementOf(r, c, n, which) * x[c];
   atomicAdd(&y[r], sum);
 }
 // y += L x of one tile whose columns are `stride` apart, 32 columns a block; or y += L^T x, 32 rows a block. Of a tile
@@ -81,9 +83,14 @@ class Matrix {
       vectors_.push_back({MakeDeviceMemory<double>(x_.size()), MakeDeviceMemory<double>(x_.size())});
     }
     Choose(0);
-    product_ = Gather(
-        x_, [&](int, const double* x, double* y) { Multiply<<<Grid(side(), (side() + 63) / 64), 128>>>(x, y, side()); },
-        1);
+    for (int which = 0; which < 2; ++which) {
+      product_[which] = Gather(
+          x_,
+          [&](int, const double* x, double* y) {
+            Multiply<<<Grid(side(), (side() + 63) / 64), 128>>>(x, y, side(), which);
+          },
+          1);
+    }
   }
   Matrix(const Matrix&) = delete;
   ~Matrix() {
@@ -98,12 +105,15 @@ class Matrix {
   int owner(int j) const { return OwnerOf(j, devices_); }
   double* tile(int i, int j) const { return tiles_[static_cast<size_t>(IndexOf(i, j))]; }
 
-  // Sets the tiles to the matrix, and waits.
-  void Fill() const {
+  // Sets the tiles to one of the two matrices, in no regular order, and waits: so a way that leaves out a copy, or a
+  // wait for one, finds another matrix' tiles where its own should be.
+  void Fill() {
+    which_ = Hashed(++fills_, 7) > 0 ? 1 : 0;
     for (int i = 0; i < kTiles; ++i) {
       for (int j = 0; j <= i; ++j) {
         Choose(owner(j));
-        FillTile<<<Grid(size_, size_), 128>>>(tile(i, j), size_, int64_t{i} * size_, int64_t{j} * size_, side());
+        FillTile<<<Grid(size_, size_), 128>>>(tile(i, j), size_, int64_t{i} * size_, int64_t{j} * size_, side(),
+                                              which_);
       }
     }
     Wait();
@@ -131,8 +141,9 @@ class Matrix {
     const std::vector<double> found = by(by(x_, true), false);
     double wrong = 0, norm = 0;
     for (size_t i = 0; i < found.size(); ++i) {
-      wrong += (found[i] - product_[i]) * (found[i] - product_[i]);
-      norm += product_[i] * product_[i];
+      const double expected = product_[which_][i];
+      wrong += (found[i] - expected) * (found[i] - expected);
+      norm += expected * expected;
     }
     if (!(std::sqrt(wrong / norm) < 1e-12)) {
       Fail("Cholesky, " + way + ": the factor is wrong by " + std::to_string(std::sqrt(wrong / norm)));
@@ -173,7 +184,9 @@ class Matrix {
   }
 
   const int size_, devices_;
-  std::vector<double> x_, product_;  // product_ = A x_
+  std::vector<double> x_, product_[2];  // A x_, of each matrix
+  int which_ = 0;
+  uint32_t fills_ = 0;
   std::vector<double*> tiles_;
   std::vector<Vectors> vectors_;  // of each device
 };

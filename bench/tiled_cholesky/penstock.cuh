@@ -165,7 +165,7 @@ class PenstockTiles {
 // On tiles of a matrix on GPUs, which it fills before and checks after each run.
 class PenstockOnGpus {
  public:
-  PenstockOnGpus(ps::Runtime& runtime, const Matrix& matrix, int block, ps::Mode mode, int lanes)
+  PenstockOnGpus(ps::Runtime& runtime, Matrix& matrix, int block, ps::Mode mode, int lanes)
       : matrix_(matrix), tiles_(runtime, matrix.size(), block, matrix.devices(), mode, lanes) {
     for (int i = 0; i < kTiles; ++i) {
       for (int j = 0; j <= i; ++j) tiles_.Bind(i, j, {matrix_.tile(i, j), matrix_.elements()});
@@ -184,7 +184,7 @@ class PenstockOnGpus {
   const std::string& first_run() const { return first_; }
 
  private:
-  const Matrix& matrix_;
+  Matrix& matrix_;
   PenstockTiles tiles_;
   std::string first_;
 };

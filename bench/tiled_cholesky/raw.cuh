@@ -25,7 +25,7 @@ struct Streams {
 
 class RawTiles {
  public:
-  RawTiles(const Matrix& matrix, int block, Streams streams) : matrix_(matrix), block_(block), streams_(streams) {
+  RawTiles(Matrix& matrix, int block, Streams streams) : matrix_(matrix), block_(block), streams_(streams) {
     int least = 0, greatest = 0;
     Check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
     for (int d = 0; d < matrix_.devices(); ++d) {
@@ -251,7 +251,7 @@ class RawTiles {
     return graph_;
   }
 
-  const Matrix& matrix_;
+  Matrix& matrix_;
   const int block_;  // of potrf
   const Streams streams_;
   std::vector<Lane> lanes_;  // of each device: the chain's, urgent ones, others, the one for copies
@@ -264,7 +264,7 @@ class RawTiles {
 // All of the matrix by one call of cuSOLVER on one GPU.
 class Untiled {
  public:
-  explicit Untiled(const Matrix& matrix) : matrix_(matrix), stream_((Choose(0), MakeStream())) {
+  explicit Untiled(Matrix& matrix) : matrix_(matrix), stream_((Choose(0), MakeStream())) {
     a_ = MakeDeviceMemory<double>(static_cast<size_t>(matrix_.side()) * static_cast<size_t>(matrix_.side()));
     info_ = MakeDeviceMemory<int>(1);
     handles_ = std::make_unique<StreamHandles>(stream_, side(), side());
@@ -293,7 +293,7 @@ class Untiled {
  private:
   int side() const { return static_cast<int>(matrix_.side()); }
 
-  const Matrix& matrix_;
+  Matrix& matrix_;
   const cudaStream_t stream_;
   double* a_ = nullptr;
   int* info_ = nullptr;

@@ -101,7 +101,7 @@ struct FactorBlock {
 
 class FindFactorBlock {
  public:
-  explicit FindFactorBlock(const Matrix& matrix) : matrix_(matrix), stream_((Choose(0), MakeStream())) {
+  explicit FindFactorBlock(Matrix& matrix) : matrix_(matrix), stream_((Choose(0), MakeStream())) {
     info_ = MakeDeviceMemory<int>(1);
   }
   FindFactorBlock(const FindFactorBlock&) = delete;
@@ -165,7 +165,7 @@ class FindFactorBlock {
     });
   }
 
-  const Matrix& matrix_;
+  Matrix& matrix_;
   const cudaStream_t stream_;
   int* info_ = nullptr;
 };

@@ -270,8 +270,8 @@ absl::Status Parse(int argc, char** argv, Options& options) {
     else return absl::InvalidArgumentError("there is no " + flag);
   }
   if (argc % 2 == 0) return absl::InvalidArgumentError(std::string(argv[argc - 1]) + " lacks a value");
-  if (options.tiles < 1 || options.size < 1 || options.tiles > 64 || options.size > 4096)
-    return absl::InvalidArgumentError("give 1 to 64 tiles, of 1 to 4096 rows");
+  if (options.tiles < 1 || options.size < 1 || options.tiles > 64 || options.size > 4096 || options.side() > 32768)
+    return absl::InvalidArgumentError("give 1 to 64 tiles, of 1 to 4096 rows, and 32768 rows at most in all");
   if (options.diagonal == 0) options.diagonal = static_cast<double>(options.side());
   return absl::OkStatus();
 }

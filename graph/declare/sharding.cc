@@ -48,6 +48,9 @@ std::string MistakeIn(const Extent& extent, const Sharding& sharding, const Halo
            ", which is cut; give it 1 or more";
   }
   if (sharding.block < 0) return "has blocks of no elements; give Cyclic the elements of a block, 1 or more";
+  if (sharding.block > 0 && cut.value / sharding.block > kMaxBlocks) {
+    return "has more than " + std::to_string(kMaxBlocks) + " blocks; give Cyclic more elements for each";
+  }
   if (halo.width < 0) return "has a halo " + std::to_string(halo.width) + " wide; give 0 or more elements";
   if (halo.width > 0 && sharding.block > 0) {
     return "has a halo, but blocks in turn; a halo needs Blocked, whose shards have one neighbour on each side";
@@ -68,7 +71,7 @@ void CutIntoRanges(const std::vector<DeviceShare>& shares, int64_t elements, Sha
   for (Shard& shard : layout.shards) {
     before += shares[static_cast<size_t>(shard.index)].weight;
     const bool is_last = shard.index + 1 == static_cast<int>(shares.size());
-    const auto exact = static_cast<int64_t>(static_cast<double>(elements) * (before / sum));
+    const auto exact = static_cast<int64_t>(static_cast<double>(elements) * before / sum);
     const int64_t end = is_last ? elements : std::clamp(exact, begin, elements);
     if (end > begin) shard.blocks.push_back(PartOf(layout, shard, begin, end));
     begin = end;
@@ -104,10 +107,11 @@ void SplitOffBorders(const ShardLayout& layout, Shard& shard) {
   const int64_t width = layout.halo.width, cut = At(layout.extent, layout.dim).value;
   const int64_t before = layout.halo.periodic || all.begin > 0 ? width : 0,
                 after = layout.halo.periodic || all.end < cut ? width : 0;
-  if (before + after >= all.end - all.begin) return shard.parts.push_back(all);
+  if (before + after == 0 || all.end - all.begin <= width) return shard.parts.push_back(all);
+  const int64_t rest_end = std::max(all.begin + before, all.end - after);
   if (before > 0) shard.parts.push_back(PartOf(layout, shard, all.begin, all.begin + before));
-  if (after > 0) shard.parts.push_back(PartOf(layout, shard, all.end - after, all.end));
-  shard.parts.push_back(PartOf(layout, shard, all.begin + before, all.end - after));
+  if (rest_end < all.end) shard.parts.push_back(PartOf(layout, shard, rest_end, all.end));
+  if (all.begin + before < rest_end) shard.parts.push_back(PartOf(layout, shard, all.begin + before, rest_end));
 }
 
 // Where index `begin` of a part is among the shard's own elements; none: the shard does not have all of the part.
@@ -202,7 +206,7 @@ ShardPart Shifted(const ShardLayout& layout, const ShardPart& part, int64_t by) 
     next = (next + count) % count;
     if (end <= 0 || begin >= all) begin += by < 0 ? all : -all, end += by < 0 ? all : -all;
   }
-  if (next < 0 || next >= count || next == part.shard) return part;
+  if (next < 0 || next >= count) return part;
   const ShardPart moved = PartOf(layout, layout.shards[static_cast<size_t>(next)], begin, end);
   return PlaceOf(layout.shards[static_cast<size_t>(next)], moved).has_value() ? moved : part;
 }
@@ -210,6 +214,13 @@ ShardPart Shifted(const ShardLayout& layout, const ShardPart& part, int64_t by) 
 const ShardLayout& NoLayout() {
   static const auto* const kNone = new ShardLayout();  // never freed: a handle may be used while the process ends
   return *kNone;
+}
+
+bool ShardDeclaration::IsMade(Graph& graph, const Name& name, const ShardLayout& layout) {
+  if (&layout == &NoLayout()) {
+    Refuse(graph, name, "is none: the handle, or the State, was never set; use what made an array");
+  }
+  return !layout.shards.empty();
 }
 
 void ShardDeclaration::Refuse(Graph& graph, const Name& name, const std::string& text) {
@@ -226,8 +237,9 @@ std::shared_ptr<const ShardLayout> ShardDeclaration::LayOut(Graph& graph, const 
   return layout;
 }
 
-std::vector<ShardCopy> ShardDeclaration::Halos(const ShardLayout& layout) {
+std::vector<ShardCopy> ShardDeclaration::Halos(Graph& graph, const Name& name, const ShardLayout& layout) {
   std::vector<ShardCopy> copies;
+  if (!IsMade(graph, name, layout)) return copies;
   const int64_t width = layout.halo.width;
   const auto count = static_cast<int>(layout.shards.size());
   if (width == 0) return copies;
@@ -243,7 +255,7 @@ std::vector<ShardCopy> ShardDeclaration::Halos(const ShardLayout& layout) {
 std::vector<ShardCopy> ShardDeclaration::Whole(Graph& graph, const Name& name, const ShardLayout& layout,
                                                uint32_t whole_graph, int32_t whole, bool is_gather) {
   std::vector<ShardCopy> copies;
-  if (layout.shards.empty()) return copies;
+  if (!IsMade(graph, name, layout)) return copies;
   const Model& model = graph.model();
   if (whole_graph != model.serial || whole < 0 || whole >= model.buffers.count()) {
     Refuse(graph, name, "names a buffer of another graph, or none; name one of this graph");
@@ -290,7 +302,7 @@ void Narrow(const ShardPart& block, int dim, int64_t begin, int64_t end, Box& bo
 std::vector<ShardCopy> ShardDeclaration::Between(Graph& graph, const Name& name, const ShardLayout& from,
                                                  const ShardLayout& to) {
   std::vector<ShardCopy> copies;
-  if (from.shards.empty() || to.shards.empty()) return copies;
+  if (!IsMade(graph, name, from) || !IsMade(graph, name, to)) return copies;
   if (from.extent != to.extent) {
     Refuse(graph, name,
            "is between " + graph::Quoted(from.name) + " and " + graph::Quoted(to.name) +
@@ -301,11 +313,11 @@ std::vector<ShardCopy> ShardDeclaration::Between(Graph& graph, const Name& name,
     for (const ShardPart& a : source.blocks) {
       for (const Shard& target : to.shards) {
         for (const ShardPart& b : target.blocks) {
-          ShardCopy copy{source.index, target.index, BoxOf(from, a), BoxOf(to, b)};
           const bool is_same = from.dim == to.dim;
           const int64_t begin = is_same ? std::max(a.begin, b.begin) : b.begin,
                         end = is_same ? std::min(a.end, b.end) : b.end;
           if (begin >= end) continue;
+          ShardCopy copy{source.index, target.index, BoxOf(from, a), BoxOf(to, b)};
           Narrow(a, to.dim, begin, end, copy.from_box);
           if (is_same) Narrow(b, to.dim, begin, end, copy.to_box);
           else Narrow(b, from.dim, a.begin, a.end, copy.to_box);

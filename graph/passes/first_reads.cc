@@ -32,7 +32,7 @@ void FirstReads::AddNode(DeclId n) {
   std::vector<Region> parts;
   for (const BoxRef& ref : records_.boxes[n]) {
     const int32_t entry = EntryOf(ref.base);
-    if (!reads || entry < 0 || !places_.NeedsContents(ref)) continue;
+    if (!reads || entry < 0 || ref.uncopied || !places_.NeedsContents(ref)) continue;
     Entry& to = entries_[static_cast<size_t>(entry)];
     parts.clear();
     to.initial.AppendCommon(records_.boxes.tree(ref.base)->box(ref.box), parts);

@@ -92,6 +92,7 @@ class Walk {
     int32_t priority = 0;  // that of the last node that wrote it
     DeclId writer{};  // the first node that wrote it
     DeclId gathered{};  // the last node for which its parts were gathered
+    int32_t copied_anyway = 0;  // reads WithoutCopy of what no device reaches that has it
   };
 
   const BufferFacts& decl(BufferId b) const { return records_.buffers[b]; }
@@ -239,8 +240,10 @@ class Walk {
     const std::span<const BoxRef> accesses = records_.boxes[n];
     const DeviceId device = placed_.device[n];
     const auto place = [&](BufferId b) { return device < 0 ? places_.host_place(b) : kFirstDevicePlace + device; };
-    for (const BoxRef& ref : accesses) {
-      if (!places_.NeedsContents(ref) || PlaceElsewhere(n, ref) >= 0) continue;
+    FindElsewhere(n);
+    for (size_t a = 0; a < accesses.size(); ++a) {
+      const BoxRef& ref = accesses[a];
+      if (!places_.NeedsContents(ref) || elsewhere_[a] >= 0) continue;
       if (contents_.map(ref.base) != nullptr) {
         GatherFor(n, ref.base, place(ref.base));
       } else if (!contents_.IsWhole(ref.base, place(ref.base))) {
@@ -256,29 +259,55 @@ class Walk {
     step.priority = node.priority;
     step.first_use = static_cast<int32_t>(ordered_.uses.size());
     step.uses = static_cast<int32_t>(accesses.size());
-    for (const BoxRef& ref : accesses) {
+    for (size_t a = 0; a < accesses.size(); ++a) {
+      const BoxRef& ref = accesses[a];
       if (ref.mode == AccessMode::kScratch) {
         AddScratch(ref, accesses, place(ref.base));
       } else {
-        const int32_t elsewhere = PlaceElsewhere(n, ref);
-        AddUse(n, ref.base, ref, contents_.RegionOf(ref), elsewhere >= 0 ? elsewhere : place(ref.base));
+        AddUse(n, ref.base, ref, contents_.RegionOf(ref), elsewhere_[a] >= 0 ? elsewhere_[a] : place(ref.base));
       }
     }
     ordered_.steps.push_back(step);
   }
 
-  // The place on another device where the node reads what it accesses WithoutCopy; -1: it has it, or gets it, on its
-  // own.
-  int32_t PlaceElsewhere(DeclId n, const BoxRef& ref) const {
+  // For each access of the node: the place on another device where it is read without a copy; -1: it has it, or gets
+  // it, on its own.
+  void FindElsewhere(DeclId n) {
+    const std::span<const BoxRef> accesses = records_.boxes[n];
+    elsewhere_.assign(accesses.size(), -1);
     const DeviceId device = placed_.device[n];
-    if (!ref.uncopied || ref.mode != AccessMode::kRead || device < 0 || IsInConstruct(n)) return -1;
-    const Region& region = contents_.RegionOf(ref);
-    if (contents_.Holds(ref.base, region, kFirstDevicePlace + device)) return -1;
-    const int32_t holder = contents_.DeviceWith(ref.base, region);
-    if (holder >= places_.count()) return -1;
+    for (size_t a = 0; a < accesses.size(); ++a) {
+      const BoxRef& ref = accesses[a];
+      if (!ref.uncopied || ref.mode != AccessMode::kRead || device < 0 || IsInConstruct(n)) continue;
+      if (contents_.Holds(ref.base, contents_.RegionOf(ref), kFirstDevicePlace + device)) continue;
+      if (!IsWrittenToo(accesses, ref)) elsewhere_[a] = PlaceElsewhere(ref, device);
+    }
+  }
+  // The first place of those that hold it whose memory kernels of the device can read.
+  int32_t PlaceElsewhere(const BoxRef& ref, DeviceId device) {
     const std::vector<bool>& reaches = records_.options.devices[device].reaches;
-    const auto other = static_cast<size_t>(holder - kFirstDevicePlace);
-    return other < reaches.size() && reaches[other] ? holder : -1;
+    bool is_there = false;
+    for (int32_t place = kFirstDevicePlace; place < places_.count(); ++place) {
+      if (!contents_.Holds(ref.base, contents_.RegionOf(ref), place)) continue;
+      const auto other = static_cast<size_t>(place - kFirstDevicePlace);
+      is_there = true;
+      if (other < reaches.size() && reaches[other] && IsLibrarys(ref.base, place)) return place;
+    }
+    if (is_there) ++state_[ref.base].copied_anyway;
+    return -1;
+  }
+  // Whether the library has allocated the memory: a link opens no memory of pools, or mapped by the application.
+  bool IsLibrarys(BufferId b, int32_t place) const {
+    if (!places_.IsHome(b, place)) return true;
+    const std::shared_ptr<const StateRecord>& state = records_.model.buffers[b].state;
+    return places_.is_state(b) && (state == nullptr || !state->adopted);
+  }
+  // Whether the same node writes some of it, on its own device.
+  bool IsWrittenToo(std::span<const BoxRef> accesses, const BoxRef& ref) const {
+    return std::any_of(accesses.begin(), accesses.end(), [&](const BoxRef& other) {
+      if (other.base != ref.base || other.mode == AccessMode::kRead) return false;
+      return contents_.map(ref.base) == nullptr || Overlap(contents_.RegionOf(other), contents_.RegionOf(ref));
+    });
   }
   bool IsInConstruct(DeclId n) const { return records_.options.in_construct || records_.model.nodes[n].body >= 0; }
 
@@ -287,9 +316,11 @@ class Walk {
     if (state_[b].gathered == n) return;
     state_[b].gathered = n;
     const RegionSet& there = contents_.map(b)->at(place);
+    const std::span<const BoxRef> accesses = records_.boxes[n];
     std::vector<Region> parts;
-    for (const BoxRef& ref : records_.boxes[n]) {
-      if (ref.base != b || !places_.NeedsContents(ref) || PlaceElsewhere(n, ref) >= 0) continue;
+    for (size_t a = 0; a < accesses.size(); ++a) {
+      const BoxRef& ref = accesses[a];
+      if (ref.base != b || !places_.NeedsContents(ref) || elsewhere_[a] >= 0) continue;
       if (const Region& region = contents_.RegionOf(ref); !there.Holds(region)) parts.push_back(region);
     }
     if (parts.empty()) return;
@@ -431,6 +462,11 @@ class Walk {
       if (state.used && checked_.partial_output[b]) {
         Remark(b, "an Output that may not be written whole; what is not keeps its contents");
       }
+      if (state.copied_anyway > 0) {
+        Remark(b, "copied for " + std::to_string(state.copied_anyway) +
+                      " reads that ask for no copy; their devices cannot " +
+                      "read the memory, or the application has allocated it");
+      }
       if (state.dropped_upload) {
         Remark(b, "its contents are not used; '" + std::string(records_.node_names[state.writer]) +
                       "' writes all of it first");
@@ -471,6 +507,7 @@ class Walk {
   Table<BufferId, BufferState> state_;
   Table<InstanceId, int32_t> readers_;  // declared reads
   Table<InstanceId, int32_t> copies_;  // inserted copies into it
+  std::vector<int32_t> elsewhere_;  // by FindElsewhere
   Table<InstanceId, int32_t> remote_readers_;  // declared reads from other devices
 };
 

@@ -4,9 +4,9 @@
 // device, and then takes the least loaded one. Copies between the host and a device have one lane per device and
 // direction, since there is one copy engine for each.
 //
-// Copies from other devices have lanes apart, up to kMostPeerLanes, and take over no others. So however few lanes there
-// are, no kernel waits for a copy that it does not follow, and no copy for kernels that share lanes. A kernel may take
-// over the lane of the copy that it follows.
+// Copies from other devices have lanes apart, up to kMostPeerLanes, and take over no others. So while there
+// are lanes enough, no kernel waits for a copy that it does not follow, and no copy for kernels that share lanes. A
+// kernel may take over the lane of the copy that it follows, unless a device shall have one lane for kernels.
 //
 // In a plan over several devices a step that takes over no lane of a predecessor takes one that ended with an earlier
 // ancestor, if nothing else could follow that and it is near. Otherwise each step of a stencil would open new lanes,
@@ -153,7 +153,8 @@ class Assigner {
       followers_[p] -= IsAlike(p, v);
       if (lane < 0 || tail_[lane] != p || followers >= fewest) continue;
       const Lane& l = ordered_.lanes[lane];
-      const bool fits = l.kind == kind || (kind == LaneKind::kCompute && l.kind == LaneKind::kPeer);
+      const bool fits =
+          l.kind == kind || (kind == LaneKind::kCompute && l.kind == LaneKind::kPeer && records_.options.max_lanes > 1);
       if (l.device != device || !fits || l.priority != priority) continue;
       best = lane;
       fewest = followers;
@@ -166,7 +167,9 @@ class Assigner {
   LaneId FindEnded(StepId v, const Pool& pool, int32_t priority) {
     seen_.assign(1, v);
     for (size_t at = 0; at < seen_.size() && seen_.size() < kMostLookedAt; ++at) {
-      for (const StepId p : ordered_.edges[seen_[at]]) {
+      const auto preds = ordered_.edges[seen_[at]];
+      for (size_t i = preds.size(); i > 0 && seen_.size() < kMostLookedAt; --i) {
+        const StepId p = preds[i - 1];
         if (std::find(seen_.begin(), seen_.end(), p) != seen_.end()) continue;
         seen_.push_back(p);
         const LaneId lane = ordered_.lane[p];

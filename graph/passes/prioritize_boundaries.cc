@@ -67,7 +67,8 @@ bool HasChoice(const Ordered& ordered, DeviceId device) {
 }  // namespace
 
 void PrioritizeBoundaries(const Records& records, Ordered& ordered) {
-  if (AnyPriority(records) || !IsOnSeveralDevices(ordered)) return;
+  // One lane has one priority.
+  if (records.options.max_lanes < 2 || AnyPriority(records) || !IsOnSeveralDevices(ordered)) return;
   const Table<StepId, bool> boundaries = FindBoundaries(ordered);
   Table<DeviceId, bool> has_choice(records.options.devices.size());
   for (const DeviceId d : has_choice.ids()) has_choice[d] = HasChoice(ordered, d);

@@ -41,6 +41,7 @@ class Structure {
     hash(buffers_.hash(i), b.type.size)(b.pitch, static_cast<int>(b.role) << 4 | static_cast<int>(b.where));
     Add(hash, b.extent);
     if (b.state != nullptr) hash(b.state->device);
+    if (b.state != nullptr && b.state->adopted) hash(4);
     if (b.keys != 0) hash(1, b.keys);
     if (b.device >= 0) hash(2, b.device);
     if (b.param >= 0) hash(params_.hash(b.param));

@@ -91,8 +91,9 @@ AccessOf<T, M> Unordered(AccessOf<T, M> access) {
 
 // The same access, but if the elements are on another device whose memory the node's device can read, a kernel reads
 // them there over the link, and nothing is copied: for a few elements that one node reads about once, such as the rows
-// of a neighbour. Otherwise, and for a Host node, they are copied as usual. NVLink brings them after about a
-// microsecond.
+// of a neighbour. NVLink brings them after about a microsecond. Otherwise they are copied as usual, as for a Host node,
+// in constructs, in memory that the application has allocated, and if the node itself writes some of them; a remark of
+// the plan says where that is so for the device's sake.
 template <class T>
 AccessOf<T, AccessMode::kRead> WithoutCopy(AccessOf<T, AccessMode::kRead> access) {
   access.uncopied = true;

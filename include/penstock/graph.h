@@ -453,7 +453,7 @@ class PENSTOCK_EXPORT Graph {
   PENSTOCK_HIDDEN NodeRef Declare(Name&& name, NodeKind kind, Describe describe) {
     PutInScope(name);
     NodeRef node(sink(), sink().Visit([&](auto& to) { return to.Node(std::move(name), kind, describe); }));
-    return model_->scope_device < 0 ? node : node.On(model_->scope_device);
+    return model_->scope_device == -1 ? node : node.On(model_->scope_device);
   }
 
   void PutInScope(Name& name) const {

@@ -40,7 +40,7 @@ struct PENSTOCK_EXPORT Profile {
   // What nodes of a plan use one after the other: a stream, unless the plan is submitted as graphs.
   struct Lane {
     int device = 0;  // index in `devices`
-    std::string kind;  // "upload", "download" or "compute"
+    std::string kind;  // "upload", "peer", "download" or "compute"
   };
   // A node of a plan: one that was declared, or one that the planner added.
   struct Node {

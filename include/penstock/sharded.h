@@ -2,9 +2,11 @@
 // array in one piece. The same source runs on one device and on many.
 //
 //   const auto cut = ps::Blocked(0, runtime.all_devices());
-//   auto u = graph.Sharded<float>("u", {h, w}, cut, ps::Halo(1)), v = graph.Sharded<float>("v", {h, w}, cut,
-//   ps::Halo(1)); ps::Scatter(graph, "set", in, u); ps::Exchange(graph, "halo", u); ps::ForEachPart(graph, v, [&](const
-//   ps::ShardPart& part) {
+//   auto u = graph.Sharded<float>("u", {h, w}, cut, ps::Halo(1));
+//   auto v = graph.Sharded<float>("v", {h, w}, cut, ps::Halo(1));
+//   ps::Scatter(graph, "set", in, u);
+//   ps::Exchange(graph, "halo", u);
+//   ps::ForEachPart(graph, v, [&](const ps::ShardPart& part) {
 //     graph.ParallelFor("mean", part.extent, Mean{}, ps::ReadWithHalo(u, part), ps::Write(v, part));
 //   });
 //   ps::Gather(graph, "get", v, out);
@@ -39,6 +41,7 @@ inline Name NameOfPart(const Name& name, const char* what, int number) {
 // names begin with "shard 0/" and so on.
 template <class T, class F>
 PENSTOCK_HIDDEN void ForEachShard(Graph& graph, const ShardedHandle<T>& array, F f) {
+  if (!detail::ShardDeclaration::IsMade(graph, "ForEachShard", array.layout())) return;
   for (const Shard& shard : array.shards()) {
     if (shard.blocks.empty()) continue;
     const auto scope = graph.Scope(Name("shard", shard.index));
@@ -63,7 +66,7 @@ PENSTOCK_HIDDEN void ForEachPart(Graph& graph, const ShardedHandle<T>& array, F 
 // "name/after 0" that to the one after shard 0. Nothing for an array without a halo.
 template <class T>
 PENSTOCK_HIDDEN void Exchange(Graph& graph, const Name& name, const ShardedHandle<T>& array) {
-  for (const detail::ShardCopy& copy : detail::ShardDeclaration::Halos(array.layout())) {
+  for (const detail::ShardCopy& copy : detail::ShardDeclaration::Halos(graph, name, array.layout())) {
     const Shard &from = array.shards()[static_cast<size_t>(copy.from)],
                 &to = array.shards()[static_cast<size_t>(copy.to)];
     graph
@@ -120,9 +123,9 @@ PENSTOCK_HIDDEN void Gather(Graph& graph, const Name& name, const ShardedHandle<
 template <class T, class V, class Op, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
 PENSTOCK_HIDDEN void Reduce(Graph& graph, const Name& name, const ShardedHandle<T>& array,
                             AccessOf<V, AccessMode::kWrite> to, Op op, std::type_identity_t<V> identity) {
+  if (!detail::ShardDeclaration::IsMade(graph, name, array.layout())) return;
   const auto has_elements = [](const Shard& shard) { return !shard.blocks.empty(); };
   const auto count = std::count_if(array.shards().begin(), array.shards().end(), has_elements);
-  if (count == 0) return;  // there was a mistake
   const SourceLine& line = name.source();
   const BufferHandle<V> values = graph.Buffer<V>(Name("shards", line.file, line.line).In(name), count);
   int64_t next = 0;

@@ -1,9 +1,8 @@
 // ShardedState: device memory that lives across runs, cut into shards (sharding.h): one State (state.h) each, "name 0",
 // "name 1" and so on.
 //
-//   PS_ASSIGN_OR_RETURN(auto grid, runtime.MakeShardedState<float>("grid", {h, w}, ps::Blocked(0,
-//   runtime.all_devices()),
-//                                                                  first, ps::Halo(1)));
+//   const ps::Sharding cut = ps::Blocked(0, runtime.all_devices());
+//   PS_ASSIGN_OR_RETURN(auto grid, runtime.MakeShardedState<float>("grid", {h, w}, cut, first, ps::Halo(1)));
 //   auto u = graph.Use(grid);                      // as what graph.Sharded returns
 //
 // Ownership: a counted handle, as State.
@@ -31,6 +30,21 @@ namespace penstock {
 
 namespace detail {
 
+// Memory for elements, without any.
+template <class T>
+class Room {
+ public:
+  explicit Room(int64_t elements) : size_(static_cast<size_t>(elements)), data_(std::allocator<T>().allocate(size_)) {}
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  ~Room() { std::allocator<T>().deallocate(data_, size_); }
+  std::span<T> all() const { return {data_, size_}; }
+
+ private:
+  size_t size_;
+  T* data_;
+};
+
 // Where the elements of a part lie in the whole array in C order: `rows` ranges of `length` elements, the first of
 // which begins at `first`, and each `pitch` elements after the one before.
 struct PartRows {
@@ -54,27 +68,23 @@ class ShardedState {
   // Copies `whole`, all elements in C order without halos, to the shards. The halos keep what they have.
   absl::Status Set(std::span<const T> whole, Deadline deadline = {}) {
     return OnEachPart(whole.size(), [&](State<T>& shard, const ShardPart& part, const detail::PartRows& rows) {
-      std::vector<T> packed;
-      std::span<const T> contents = Direct(whole, rows);
-      if (rows.rows > 1) {
-        packed.resize(static_cast<size_t>(rows.rows * rows.length));
-        ForEachRow(rows, [&](int64_t in_whole, int64_t in_part, size_t bytes) {
-          std::memcpy(packed.data() + in_part, whole.data() + in_whole, bytes);
-        });
-        contents = packed;
-      }
-      return shard.Set(contents, detail::BoxOf(*layout_, part), deadline);
+      if (rows.rows == 1) return shard.Set(Direct(whole, rows), detail::BoxOf(*layout_, part), deadline);
+      const detail::Room<T> packed(rows.rows * rows.length);
+      ForEachRow(rows, [&](int64_t in_whole, int64_t in_part, size_t bytes) {
+        std::memcpy(packed.all().data() + in_part, whole.data() + in_whole, bytes);
+      });
+      return shard.Set(packed.all(), detail::BoxOf(*layout_, part), deadline);
     });
   }
   // Copies all elements out of the shards.
   absl::Status Read(std::span<T> whole, Deadline deadline = {}) const {
     return OnEachPart(whole.size(), [&](const State<T>& shard, const ShardPart& part, const detail::PartRows& rows) {
       if (rows.rows == 1) return shard.Read(Direct(whole, rows), detail::BoxOf(*layout_, part), deadline);
-      std::vector<T> packed(static_cast<size_t>(rows.rows * rows.length));
-      absl::Status status = shard.Read(packed, detail::BoxOf(*layout_, part), deadline);
+      const detail::Room<T> packed(rows.rows * rows.length);
+      absl::Status status = shard.Read(packed.all(), detail::BoxOf(*layout_, part), deadline);
       if (!status.ok()) return status;
       ForEachRow(rows, [&](int64_t in_whole, int64_t in_part, size_t bytes) {
-        std::memcpy(whole.data() + in_whole, packed.data() + in_part, bytes);
+        std::memcpy(whole.data() + in_whole, packed.all().data() + in_part, bytes);
       });
       return status;
     });

@@ -36,8 +36,8 @@ namespace penstock {
 
 class Graph;
 
-// The most shards of an array.
-inline constexpr int kMaxShards = 64;
+// The most shards of an array, and the most blocks of a Cyclic one.
+inline constexpr int kMaxShards = 64, kMaxBlocks = 65536;
 
 struct Sharding {
   int dim = 0;  // the dimension that is cut, 0 for the slowest
@@ -120,8 +120,10 @@ class PENSTOCK_EXPORT ShardDeclaration {
  public:
   static std::shared_ptr<const ShardLayout> LayOut(Graph& graph, const Name& name, const Extent& extent,
                                                    const Sharding& sharding, const Halo& halo);
+  // Whether there are shards. A handle that was never set is a mistake.
+  static bool IsMade(Graph& graph, const Name& name, const ShardLayout& layout);
   // The copies that fill the halos.
-  static std::vector<ShardCopy> Halos(const ShardLayout& layout);
+  static std::vector<ShardCopy> Halos(Graph& graph, const Name& name, const ShardLayout& layout);
   // Those of a Scatter from buffer `whole`, or of a Gather to it.
   static std::vector<ShardCopy> Whole(Graph& graph, const Name& name, const ShardLayout& layout, uint32_t whole_graph,
                                       int32_t whole, bool is_gather);
@@ -184,15 +186,17 @@ AccessOf<T, AccessMode::kRead> ReadWithHalo(const ShardedHandle<T>& array, const
   const int64_t wider = width < 0 ? array.layout().halo.width : width;
   return {array.Of(part), detail::BoxAround(array.layout(), part, -wider, wider)};
 }
-// The elements `by` indices after those of a part, or before if it is negative, in the dimension that is cut. Elements
-// of a neighbour are read in its memory (WithoutCopy in access.h), so that nothing need be exchanged: as where a part
-// is at most `by` long, which the parts at the cuts are if the halo is `by` wide. Elements outside the array are those
-// of the outer halos; those that lie partly in one shard and partly in the next are read in the part's own shard and
-// its halo.
+// The elements `by` indices after those of a part, or before if it is negative, in the dimension that is cut; `by` is
+// at most the halo's width, and the array needs a halo.
+//
+// What a neighbour has all of is read in its memory (WithoutCopy in access.h), so that nothing need be exchanged. That
+// is so for the parts at the cuts if `by` is the halo's width: they are at most so long. Elements that lie partly in
+// one shard and partly in the next are read in the part's own shard and its halo, which Exchange has to have filled,
+// and those outside the array in the outer halos.
 template <class T>
 AccessOf<T, AccessMode::kRead> ReadShifted(const ShardedHandle<T>& array, const ShardPart& part, int64_t by) {
   const ShardPart moved = detail::Shifted(array.layout(), part, by);
-  if (moved.shard != part.shard) return WithoutCopy(Read(array, moved));
+  if (moved.shard != part.shard || moved.begin != part.begin) return WithoutCopy(Read(array, moved));
   return {array.Of(part), detail::BoxAround(array.layout(), part, by, by)};
 }
 

@@ -70,7 +70,9 @@ std::optional<PeerLinks> MeasuredLinks(const Machine& machine, const Machine::De
     std::vector<PlaceLink>& row = links.measured.emplace_back();
     for (const size_t to : like) {
       const double rate = PeerRate(machine, from, to);
-      row.push_back(rate > 0 ? PlaceLink{graph::assumed::kPeerCopyUs, rate} : through_host.value_or(PlaceLink()));
+      const bool has_link = !through_host || rate > through_host->gbs;
+      const double us = has_link ? graph::assumed::kPeerCopyUs : through_host->us;
+      row.push_back(rate > 0 ? PlaceLink{us, rate} : through_host.value_or(PlaceLink()));
       if (rate > 0 && !first) first = row.back();
       all_known = all_known && (from == to || rate > 0);
     }

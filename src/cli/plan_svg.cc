@@ -41,7 +41,7 @@ std::string XmlText(std::string_view text) {
 const char* SvgClass(const Profile::Graph& graph, const Profile::Node& node) {
   if (node.lane < 0) return "host";
   const std::string& lane = graph.lanes[static_cast<size_t>(node.lane)].kind;
-  return lane == "upload" ? "up" : lane == "download" ? "down" : "work";
+  return lane == "upload" || node.kind == "peer copy" ? "up" : lane == "download" ? "down" : "work";
 }
 
 // Where the nodes of one graph stand.

@@ -60,8 +60,9 @@ size_t BehindSlot(std::string_view track, int slot) {
 // Data goes up, is computed with, and comes down.
 int LaneOrder(std::string_view what) {
   if (what.starts_with(" upload")) return 1;
-  if (what.starts_with(" compute")) return 2;
-  if (what.starts_with(" download")) return 3;
+  if (what.starts_with(" peer")) return 2;
+  if (what.starts_with(" compute")) return 3;
+  if (what.starts_with(" download")) return 4;
   return 0;
 }
 

@@ -83,6 +83,7 @@ struct StateRecord {
   Extent extent;  // constants only
   int32_t device = 0;  // index in its runtime's device list
   const void* runtime = nullptr;  // the runtime that made it; an identity
+  bool adopted = false;  // its memory is the application's
   // For a ReplicatedState, which has no memory itself: one record per device.
   std::vector<std::shared_ptr<const StateRecord>> replicas{};
 };

@@ -143,8 +143,9 @@ absl::StatusOr<std::vector<Footprint>> MemoryRules::UseKernel(const std::vector<
     const Footprint box(use.data, use.width, use.height, use.depth, use.pitch, use.slice);
     accesses.push_back({box, ModeOf(use), work});
   }
-  for (const Access& access : accesses) {
-    PENSTOCK_RETURN_IF_ERROR(Use(access, where(map_.Find(access.box.begin), access.mode == Mode::kRead), kArgument));
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    const bool reads = !(*declared)[i].writes;
+    PENSTOCK_RETURN_IF_ERROR(Use(accesses[i], where(map_.Find(accesses[i].box.begin), reads), kArgument));
   }
   for (const Access& access : accesses) {
     if (IsWrittenOnly(access, accesses)) written_only.push_back(access.box);
@@ -216,9 +217,6 @@ absl::Status MemoryRules::CheckLaunchCall(const Access& access, int device, cons
   const absl::StatusOr<PointerInfo> info = inner_.Inspect(reinterpret_cast<const void*>(access.box.begin));
   const auto wanted = device < 0 ? PointerInfo::Kind::kPinned : PointerInfo::Kind::kDevice;
   if (info.ok() && info->kind == wanted && (device < 0 || info->device == device)) return absl::OkStatus();
-  if (access.mode == Mode::kRead && info.ok() && info->kind == wanted && links_.contains({device, info->device})) {
-    return absl::OkStatus();
-  }
   return Violated("memory is alive", absl::StrCat(what, " ", TextOf(access), " lies in no live block of ",
                                                   device < 0 ? "pinned memory" : absl::StrCat("device ", device)));
 }

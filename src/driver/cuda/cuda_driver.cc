@@ -178,6 +178,7 @@ class CudaDriver final : public Driver {
         kernels_(kernels),
         devices_(std::move(devices)),
         peers_(devices_.size() * devices_.size()),
+        reaches_(devices_.size() * devices_.size()),
         allocated_(devices_.size()) {}
 
   int device_count() const override { return static_cast<int>(devices_.size()); }
@@ -321,13 +322,14 @@ class CudaDriver final : public Driver {
   absl::StatusOr<bool> IsCapturing(Stream stream) const;
   int IndexOf(int ordinal) const;
   void OpenPeers(int a, int b);
-  void OpenPeer(int from, int to) const;
+  void OpenPeer(int from, int to);
   bool CanReach(int from, int to) const;
 
   const DriverApi api_;
   const LibraryKernels kernels_;
   const std::vector<Device> devices_;
   std::vector<std::atomic<bool>> peers_;  // for each pair: whether peer access was requested
+  std::vector<std::atomic<bool>> reaches_;  // for each device and other: whether it can read the other's memory
   std::vector<AllocatedBytes> allocated_;  // one for each device
 };
 
@@ -627,7 +629,8 @@ void CudaDriver::OpenPeers(int a, int b) {
 
 bool CudaDriver::OpenLink(int device, int peer) {
   OpenPeers(device, peer);
-  return CanReach(device, peer);
+  return reaches_[static_cast<size_t>(device) * devices_.size() + static_cast<size_t>(peer)].load(
+      std::memory_order_acquire);
 }
 
 bool CudaDriver::CanReach(int from, int to) const {
@@ -636,9 +639,14 @@ bool CudaDriver::CanReach(int from, int to) const {
   return can != 0;
 }
 
-void CudaDriver::OpenPeer(int from, int to) const {
+void CudaDriver::OpenPeer(int from, int to) {
   const Entered current = Enter(from);
-  if (CanReach(from, to)) Forget(cudaDeviceEnablePeerAccess(devices_[to].ordinal, 0));
+  if (!CanReach(from, to)) return;
+  const cudaError_t code = cudaDeviceEnablePeerAccess(devices_[to].ordinal, 0);
+  Forget(code);
+  const bool is_open = code == cudaSuccess || code == cudaErrorPeerAccessAlreadyEnabled;
+  reaches_[static_cast<size_t>(from) * devices_.size() + static_cast<size_t>(to)].store(is_open,
+                                                                                        std::memory_order_release);
 }
 
 absl::Status CheckOrdinals(const std::vector<int>& ordinals, int count) {

@@ -144,6 +144,7 @@ absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AdoptMemory(StateRec
   PENSTOCK_ASSIGN_OR_RETURN(const size_t bytes, CheckRecord(record, core_->devices().size(), 0));
   PENSTOCK_RETURN_IF_ERROR(CheckAdopted(record, core_->devices()[record.device], memory, elements, bytes));
   const runtime::AdoptedMemory adopted{memory, std::move(keep_alive)};
+  record.adopted = true;
   PENSTOCK_ASSIGN_OR_RETURN(auto state, runtime::StateCore::Create(core_, std::move(record), bytes, &adopted));
   return std::shared_ptr<const StateRecord>(std::move(state));
 }

@@ -180,6 +180,10 @@ void Compiler::OpenLinks(Table<DeviceId, graph::PlanDevice>& devices) const {
   for (const NodeDecl& node : model().nodes) {
     if (node.device >= 0 && node.device < devices.count()) used[static_cast<size_t>(node.device)] = true;
   }
+  for (const BufferDecl& buffer : model().buffers) {
+    const int32_t device = buffer.state != nullptr ? buffer.state->device : buffer.device;
+    if (device >= 0 && device < devices.count()) used[static_cast<size_t>(device)] = true;
+  }
   for (const DeviceId from : devices.ids()) {
     const driver::DeviceRef& device = runtime().devices()[from];
     devices[from].reaches.resize(devices.size());

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "graph/plan/plan_names.h"
 #include "penstock/status_macros.h"
 #include "src/driver/current_device.h"
 #include "src/runtime/core/synchronize_stream.h"
@@ -20,16 +21,6 @@ SpanKind SpanKindOf(PlanKind kind) {
     case PlanKind::kHostcall: return SpanKind::kHost;
     default: return graph::IsHostKind(kind) ? SpanKind::kHost : SpanKind::kKernel;
   }
-}
-
-const char* LaneText(graph::LaneKind kind) {
-  switch (kind) {
-    case graph::LaneKind::kUpload: return "upload";
-    case graph::LaneKind::kDownload: return "download";
-    case graph::LaneKind::kPeer: return "peer";
-    case graph::LaneKind::kCompute: break;
-  }
-  return "compute";
 }
 
 constexpr double kLongToRecord = 20;  // us
@@ -230,7 +221,7 @@ double RunTrace::MicrosOf(uint64_t nanos, DeviceId device) const {
 
 std::string RunTrace::TrackOf(const RunSlot& slot, LaneId lane) const {
   const graph::Lane& of = graph_.plan().lanes[lane];
-  return graph_.device(of.device).info.name + " slot " + std::to_string(slot.index) + " " + LaneText(of.kind) +
+  return graph_.device(of.device).info.name + " slot " + std::to_string(slot.index) + " " + graph::LaneName(of.kind) +
          " lane " + std::to_string(lane);
 }
 

@@ -77,6 +77,19 @@ TEST(Sharding, GivesEachIndexToOneShardInOrder) {
   }
 }
 
+TEST(Sharding, CutsEqualSharesAsIntegersWould) {
+  for (int64_t shards = 1; shards <= 64; ++shards) {
+    for (int64_t n = shards; n <= 1000; n += 7) {
+      const ShardLayout layout = CutOk(n, Blocked(0, Equal(static_cast<int>(shards))));
+      for (int64_t s = 0; s < shards; ++s) {
+        const std::vector<ShardPart>& blocks = layout.shards[static_cast<size_t>(s)].blocks;
+        ASSERT_EQ(blocks.size(), 1U) << n << " on " << shards;
+        ASSERT_EQ(blocks[0].begin, n * s / shards) << n << " on " << shards;
+      }
+    }
+  }
+}
+
 TEST(Sharding, FollowsTheWeights) {
   const ShardLayout rows = CutOk({100, 8}, Blocked(0, {{0, 3}, {1, 1}, {2, 0}, {1, 1}}));
   EXPECT_EQ(rows.shards[0].extent, Extent(60, 8));
@@ -102,8 +115,16 @@ TEST(Sharding, PutsFirstWhatNeighboursNeed) {
   EXPECT_EQ(ranges(0), std::vector<int64_t>({8, 10, 0, 8}));
   EXPECT_EQ(ranges(1), std::vector<int64_t>({10, 12, 18, 20, 12, 18}));
   EXPECT_EQ(ranges(2), std::vector<int64_t>({20, 22, 22, 30}));
-  const ShardLayout thin = CutOk({4, 8}, Blocked(0, Equal(1)), Halo::Periodic(2));
-  EXPECT_EQ(thin.shards[0].parts.size(), 1U);
+  const auto parts = [](int64_t rows, int shards, Halo halo) {
+    std::vector<int64_t> lengths;
+    for (const ShardPart& part : CutOk({rows, 8}, Blocked(0, Equal(shards)), halo).shards[1].parts) {
+      lengths.push_back(part.end - part.begin);
+    }
+    return lengths;
+  };
+  EXPECT_EQ(parts(3, 3, Halo(1)), std::vector<int64_t>({1}));
+  EXPECT_EQ(parts(6, 3, Halo(1)), std::vector<int64_t>({1, 1})) << "none is longer than the halo is wide";
+  EXPECT_EQ(parts(9, 3, Halo(2)), std::vector<int64_t>({2, 1}));
 }
 
 TEST(Sharding, ShiftedElementsAreANeighboursIfItHasThemAll) {
@@ -129,6 +150,10 @@ TEST(Sharding, ShiftedElementsAreANeighboursIfItHasThemAll) {
     else expect(ReadShifted(u, part(2, 28, 30), 2), 2, 12, false);
   }
   Graph graph("g");
+  const auto alone = graph.Sharded<float>("alone", 30, Blocked(0, Equal(1)), Halo::Periodic(1));
+  const ShardPart& first = alone.shards()[0].parts[0];
+  EXPECT_EQ(ReadShifted(alone, first, -1).box, Slice(30, 1)) << "its own last element, and not the halo";
+  EXPECT_EQ(ReadShifted(alone, first, 1).box, Slice(2, 1));
   const auto dealt = graph.Sharded<float>("u", 30, Cyclic(0, 5, Equal(3)));
   EXPECT_EQ(ReadShifted(dealt, dealt.shards()[0].blocks[1], 1).box.offset, Extent(-1));
   EXPECT_EQ(ReadWithHalo(dealt, dealt.shards()[0].blocks[1], 1).box.offset, Extent(-1));
@@ -159,6 +184,7 @@ TEST(Sharding, MistakesAreToldWithWhatToDo) {
   EXPECT_NE(MistakeOf(extent, Blocked(0, {{0, 0}, {1, 0}})).find("without any weight"), std::string::npos);
   EXPECT_NE(MistakeOf(extent, Blocked(2, Equal(2))).find("dimension 2; it has dimensions 0 to 1"), std::string::npos);
   EXPECT_NE(MistakeOf(extent, Cyclic(0, 0, Equal(2))).find("blocks of no elements"), std::string::npos);
+  EXPECT_NE(MistakeOf(int64_t{1} << 40, Cyclic(0, 1, Equal(2))).find("more than 65536 blocks"), std::string::npos);
   EXPECT_NE(MistakeOf(extent, Cyclic(0, 2, Equal(2)), Halo(1)).find("needs Blocked"), std::string::npos);
   EXPECT_NE(MistakeOf(extent, Blocked(0, Equal(2)), Halo(-1)).find("halo -1 wide"), std::string::npos);
   EXPECT_NE(MistakeOf({0, 8}, Blocked(0, Equal(2))).find("has 0 elements"), std::string::npos);
@@ -181,14 +207,16 @@ TEST(Sharding, MistakesInAGraphAreKeptWithTheirNameAndDeclareNothing) {
   Exchange(graph, "shapes", u, other);
   Scatter(graph, "rows", in, u);
   Gather(graph, "none", u, BufferHandle<float>());
+  Exchange(graph, "empty", ShardedHandle<float>());
   EXPECT_EQ(graph.model().nodes.count(), 0);
   const std::vector<Mistake>& kept = graph.model().mistakes;
-  ASSERT_EQ(kept.size(), 4U);
+  ASSERT_EQ(kept.size(), 5U);
   EXPECT_EQ(kept[0].text.find("graph 'g' sharded array 'here/u' (sharding_test.cc:"), 0U) << kept[0].text;
   EXPECT_NE(kept[1].text.find("'here/shapes'"), std::string::npos) << kept[1].text;
   EXPECT_NE(kept[1].text.find("whose extents differ"), std::string::npos) << kept[1].text;
   EXPECT_NE(kept[2].text.find("or the one in one piece the halo's width more"), std::string::npos) << kept[2].text;
   EXPECT_NE(kept[3].text.find("names a buffer of another graph, or none"), std::string::npos) << kept[3].text;
+  EXPECT_NE(kept[4].text.find("was never set"), std::string::npos) << kept[4].text;
 }
 
 TEST(Sharding, ADeviceScopePinsNodesThatDoNotSayOtherwise) {

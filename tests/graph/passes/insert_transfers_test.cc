@@ -696,5 +696,25 @@ TEST(Transfers, WhatIsReadWithoutACopyStaysWhereItIs) {
             "peer copy t.device0>t.device1 Slice({0}, {4}); back; over");
 }
 
+// Of what the node writes itself, and of memory that the library did not allocate.
+TEST(Transfers, WhatMayNotBeReadElsewhereIsCopied) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 8), s = g.State("s", 8, 1), mine = g.State("mine", 8, 1);
+  StateRecord adopted = *g.model.buffers[mine].state;
+  adopted.adopted = true;
+  g.model.buffers[mine].state = std::make_shared<const StateRecord>(adopted);
+  const auto uncopied = [](int32_t buffer) {
+    return AccessDecl{buffer, ModelBuilder::kSerial, AccessMode::kRead, false, {}, true};
+  };
+  g.node(g.For("make", Out{t})).device = 1;
+  g.node(g.For("both", Out{t, Slice(0, 4)}, uncopied(t))).device = 0;
+  g.node(g.For("state", uncopied(s))).device = 0;
+  g.node(g.For("theirs", uncopied(mine))).device = 0;
+  std::vector<std::string> remarks;
+  EXPECT_EQ(StepsOf(g, Linked(true), &remarks),
+            "make; state; peer copy mine.state1>mine.device0; theirs; peer copy t.device1>t.device0; both");
+  EXPECT_THAT(remarks, testing::Contains(testing::StartsWith("mine: copied for 1 reads that ask for no copy")));
+}
+
 }  // namespace
 }  // namespace penstock::graph::insert_transfers_test

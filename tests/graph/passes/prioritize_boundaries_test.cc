@@ -153,10 +153,10 @@ TEST(PeerLanes, HoldCopiesApartFromKernelsHoweverFewThereAre) {
   const Plan plan = PlanOf(InnerBeforeEdges(2), options);
   for (const char* copy : {"peer copy e0", "peer copy e1"}) {
     EXPECT_EQ(LaneOfNode(plan, copy).kind, LaneKind::kPeer);
-    EXPECT_EQ(LaneOfNode(plan, copy).priority, -1);
+    EXPECT_EQ(LaneOfNode(plan, copy).priority, 0);
   }
   for (const char* kernel : {"inner0", "edge0", "more0"}) {
-    EXPECT_EQ(LaneOfNode(plan, kernel), (Lane{0, LaneKind::kCompute, -1})) << kernel;
+    EXPECT_EQ(LaneOfNode(plan, kernel), (Lane{0, LaneKind::kCompute, 0})) << kernel;
   }
 }
 

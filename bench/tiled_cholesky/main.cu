@@ -66,7 +66,7 @@ class OnGpus {
 
  private:
   const int devices_;
-  const Matrix matrix_;
+  Matrix matrix_;
   const FactorBlock block_;
   std::vector<std::unique_ptr<RawTiles>> raw_;
   std::vector<std::unique_ptr<PenstockOnGpus>> penstock_;

@@ -105,10 +105,12 @@ class Matrix {
   int owner(int j) const { return OwnerOf(j, devices_); }
   double* tile(int i, int j) const { return tiles_[static_cast<size_t>(IndexOf(i, j))]; }
 
-  // Sets the tiles to one of the two matrices, in no regular order, and waits: so a way that leaves out a copy, or a
+  // Which of the two matrices comes next, in no regular order.
+  int Next() { return which_ = Hashed(++fills_, 7) > 0 ? 1 : 0; }
+  // Sets the tiles to the next matrix, and waits. A way that leaves out a copy, or a
   // wait for one, finds another matrix' tiles where its own should be.
   void Fill() {
-    which_ = Hashed(++fills_, 7) > 0 ? 1 : 0;
+    Next();
     for (int i = 0; i < kTiles; ++i) {
       for (int j = 0; j <= i; ++j) {
         Choose(owner(j));

@@ -278,7 +278,7 @@ class Untiled {
 
   Sample Run() {
     Choose(0);
-    FillTile<<<Grid(side(), side()), 128>>>(a_, side(), 0, 0, side());
+    FillTile<<<Grid(side(), side()), 128>>>(a_, side(), 0, 0, side(), matrix_.Next());
     Check(cudaStreamSynchronize(nullptr), "filling");
     const Clock::time_point begin = Clock::now();
     Must(Factor(handles_->get(), side(), side(), a_, info_));

@@ -149,7 +149,7 @@ class FindFactorBlock {
   }
   double* Filled() const {
     const int n = matrix_.size();
-    FillTile<<<Grid(n, n), 128>>>(matrix_.tile(0, 0), n, 0, 0, matrix_.side());
+    FillTile<<<Grid(n, n), 128>>>(matrix_.tile(0, 0), n, 0, 0, matrix_.side(), 0);
     Check(cudaStreamSynchronize(nullptr), "filling");
     return matrix_.tile(0, 0);
   }

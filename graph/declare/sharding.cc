@@ -321,7 +321,7 @@ std::vector<ShardCopy> ShardDeclaration::Between(Graph& graph, const Name& name,
           Narrow(a, to.dim, begin, end, copy.from_box);
           if (is_same) Narrow(b, to.dim, begin, end, copy.to_box);
           else Narrow(b, from.dim, a.begin, a.end, copy.to_box);
-          copies.push_back(std::move(copy));
+          copies.push_back(copy);
         }
       }
     }

@@ -44,13 +44,16 @@ struct Sharding {
   int64_t block = 0;  // Cyclic: elements of that dimension in a block; 0: Blocked
   std::vector<DeviceShare> shares{};  // one for each shard; a device may have several
 };
+// A range for each share.
 inline Sharding Blocked(int dim, std::vector<DeviceShare> shares) { return {dim, 0, std::move(shares)}; }
+// Blocks of so many elements in turn.
 inline Sharding Cyclic(int dim, int64_t block, std::vector<DeviceShare> shares) {
   return {dim, block > 0 ? block : -1, std::move(shares)};  // Compile reports it
 }
 
 // How many elements of the dimension that is cut a shard keeps of each neighbour.
 struct Halo {
+  // So many elements on each side, in the outer halos the program's own.
   explicit Halo(int64_t of = 0) : width(of) {}
   // The same, where the first shard and the last one are neighbours too.
   static Halo Periodic(int64_t of) {
@@ -64,16 +67,17 @@ struct Halo {
 
 // A range of the whole array that lies in one shard.
 struct ShardPart {
-  int shard = 0;
-  int device = 0;
+  int shard = 0;  // its number
+  int device = 0;  // of that shard
   int dim = 0;  // the dimension that is cut
   int64_t begin = 0, end = 0;  // indices of that dimension, in the whole array
   Extent extent{};  // of the part
 };
 
+// The part of an array that is on one device.
 struct Shard {
-  int index = 0;
-  int device = 0;
+  int index = 0;  // its number
+  int device = 0;  // index in the runtime's list
   Extent extent{};  // of its elements without the halo: of all its blocks, one after the other, if there are several
   // The ranges that it has, in ascending order: one of a Blocked array, unless the shard is empty.
   std::vector<ShardPart> blocks{};
@@ -86,9 +90,9 @@ struct Shard {
 struct ShardLayout {
   Name name{""};
   Extent extent{};  // of the whole array, without the halo outside of it
-  int dim = 0;
-  Halo halo{};
-  std::vector<Shard> shards{};
+  int dim = 0;  // the dimension that is cut
+  Halo halo{};  // of each shard
+  std::vector<Shard> shards{};  // in order
 };
 
 namespace detail {
@@ -169,11 +173,13 @@ template <class T, class Part>
 AccessOf<T, AccessMode::kRead> Read(const ShardedHandle<T>& array, const Part& part) {
   return {array.Of(part), detail::BoxOf(array.layout(), part)};
 }
+// The same.
 template <class T, class Part>
   requires requires(const ShardLayout& layout, const Part& part) { detail::BoxOf(layout, part); }
 AccessOf<T, AccessMode::kWrite> Write(const ShardedHandle<T>& array, const Part& part) {
   return {array.Of(part), detail::BoxOf(array.layout(), part)};
 }
+// The same.
 template <class T, class Part>
   requires requires(const ShardLayout& layout, const Part& part) { detail::BoxOf(layout, part); }
 AccessOf<T, AccessMode::kReadWrite> ReadWrite(const ShardedHandle<T>& array, const Part& part) {

@@ -8,7 +8,7 @@
 
 namespace penstock::graph::assumed {
 
-// Of a CUDA device, and of a host device.
+// One figure for CUDA devices, and one for host devices.
 struct Figure {
   double of_cuda, of_host;
   constexpr double Of(bool is_cuda) const { return is_cuda ? of_cuda : of_host; }
@@ -32,8 +32,8 @@ inline constexpr double kCrossingUs = 6;  // from the end of a node until one on
 inline constexpr double kCrossingSubmitUs = 2;  // an edge to another device, when it is submitted
 inline constexpr double kPeerCopyUs = 2.3;  // a copy between devices with peer access, beside its bytes
 
-// Of a copy between two devices without peer access: to the host, and then from there. 37 GB/s were measured where both
-// ways have 55.
+// The bandwidth of a copy between two devices without peer access, which goes to the host and then from there. It was
+// 37 GB/s where each way alone has 55.
 constexpr double ThroughHost(double download, double upload) { return 1 / (1 / download + 1 / upload); }
 // What such a copy takes beside its bytes if its bandwidth is `gbs`: a pair that is not faster than through the host
 // has no link of its own.

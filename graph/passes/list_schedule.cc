@@ -67,7 +67,7 @@ CsrRows SuccessorsOf(const Ordered& ordered) {
   return MakeEdges(ordered.steps.next(), edges);
 }
 
-// Of the steps whose predecessors are in the order, the next is a boundary step if there is one, and the first by rank.
+// Appends the steps whose predecessors are in the order one after another: boundary steps first, then by rank.
 std::vector<StepId> BoundariesFirst(const Ordered& ordered, const Table<StepId, Rank>& ranks) {
   const auto later = [&](StepId a, StepId b) {
     const int32_t of_a = ordered.steps[a].priority, of_b = ordered.steps[b].priority;

@@ -128,7 +128,7 @@ class PENSTOCK_EXPORT ShardDeclaration {
   static bool IsMade(Graph& graph, const Name& name, const ShardLayout& layout);
   // The copies that fill the halos.
   static std::vector<ShardCopy> Halos(Graph& graph, const Name& name, const ShardLayout& layout);
-  // Those of a Scatter from buffer `whole`, or of a Gather to it.
+  // The copies that a Scatter from buffer `whole` makes, or a Gather to it.
   static std::vector<ShardCopy> Whole(Graph& graph, const Name& name, const ShardLayout& layout, uint32_t whole_graph,
                                       int32_t whole, bool is_gather);
   static std::vector<ShardCopy> Between(Graph& graph, const Name& name, const ShardLayout& from, const ShardLayout& to);

@@ -232,6 +232,27 @@ TEST(SimulatedGraph, FindsLinksAndCrossingsOfSimulatedRunsAgain) {
   EXPECT_NEAR(made.run_us, result->run_us, 0.01 * result->run_us);
 }
 
+// A hostcall that a kernel waits for has the kernel's device, and takes a thread of the host.
+TEST(SimulatedGraph, CountsNoHostcallAsAKernel) {
+  Profile profile;
+  profile.devices.emplace_back().name = "cuda:0";
+  profile.graphs.push_back(FiveNodes());
+  for (int run = 0; run < 8; ++run) {
+    for (const SpanKind kind : {SpanKind::kKernel, SpanKind::kHost}) {
+      profile.spans.push_back({.name = "a span",
+                               .track = "a track",
+                               .kind = kind,
+                               .begin_us = run * 200.0,
+                               .end_us = run * 200.0 + (kind == SpanKind::kKernel ? 100 : 95),
+                               .run = run,
+                               .device = 0,
+                               .executable = kExecutable,
+                               .node = kind == SpanKind::kKernel ? 2 : 1});
+    }
+  }
+  EXPECT_EQ(Made(profile).graph.devices[0].kernels, 1);
+}
+
 TEST(SimulatedGraph, RunsAsManyKernelsAtATimeAsThereWere) {
   Profile profile;
   profile.devices.emplace_back().name = "cuda:0";

@@ -195,6 +195,13 @@ TEST_F(SimulateDevices, EachPairHasItsOwnLink) {
   EXPECT_NEAR(known->Between(1, 0).gbs, 1 / (1. / 20 + 1. / 50), 1e-9);
   EXPECT_EQ(known->Between(1, 0).us, 8);  // up and down
   EXPECT_EQ(known->Between(5, 1).gbs, 200);
+  // A pair that is no faster than through the host has no link of its own.
+  const analysis::Machine slow = MachineOf(2, {{0, 200}, {14, 0}});
+  const auto mixed = analysis::PeerLinksOf(profile, profile.graphs[0], &slow, 0);
+  ASSERT_OK(mixed.status());
+  EXPECT_LT(mixed->Between(0, 1).us, 8);
+  EXPECT_EQ(mixed->Between(1, 0).us, 8);
+  EXPECT_EQ(mixed->Between(1, 0).gbs, 14);
 }
 
 TEST_F(SimulateDevices, WarnsOfAnotherMachinesFile) {

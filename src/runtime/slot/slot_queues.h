@@ -34,8 +34,8 @@ struct SlotQueues {
     std::vector<driver::Event> done;  // of Plan::done_events
     std::vector<std::vector<driver::Event>> states;  // of StateUse::done_events, for each of Plan::states
   };
-  // Those of the schedule in use, which Use sets. No run of the slot may be in flight. Use returns whether they
-  // changed.
+  // The events of the schedule in use. Use sets it while no run of the slot is in flight, and returns whether that
+  // changed the events.
   const Events& events() const { return *in_use_; }
   bool Use(Mode mode);
 

@@ -30,7 +30,7 @@ PENSTOCK_HOST_DEVICE void AwaitArrival(Words* words, int device, int step) {
   }
 }
 
-// Of a part: its inside, its edge, and the neighbour's edge as it was a step ago.
+// A part has an inside, an edge, and a copy of the neighbour's edge from the step before.
 struct Inside {
   int device, step;
   PENSTOCK_HOST_DEVICE void operator()(int64_t, Words* words, View<const int32_t> inside, View<const int32_t> edge,

@@ -174,11 +174,11 @@ TEST_P(ShardedConformance, AStencilThatReadsNeighboursWhereTheyAreIsThatOfTheWho
   }
 }
 
-TEST_P(ShardedConformance, AnArrayThatIsCutAnewKeepsItsElements) {
+TEST_P(ShardedConformance, AnArrayThatIsCutAgainKeepsItsElements) {
   for (int round = 0; round < 6; ++round) {
     const Whole whole = RandomWhole(13, 14, 15);
     const Extent extent(13, 14, 15);
-    Graph graph("anew");
+    Graph graph("cut again");
     const auto in = graph.Input<uint32_t>("in", extent);
     const auto out = graph.Output<uint32_t>("out", extent);
     const int from_dim = round % 3, to_dim = round / 2;

@@ -154,6 +154,10 @@ TEST(Sharding, ShiftedElementsAreANeighboursIfItHasThemAll) {
   const ShardPart& first = alone.shards()[0].parts[0];
   EXPECT_EQ(ReadShifted(alone, first, -1).box, Slice(30, 1)) << "its own last element, and not the halo";
   EXPECT_EQ(ReadShifted(alone, first, 1).box, Slice(2, 1));
+  const auto other = graph.Sharded<float>("other", 30, Blocked(0, {{0, 2}, {0, 1}}));
+  EXPECT_EQ(Write(alone, other.shards()[1].blocks[0]).buffer.index(), -1) << "there is no such shard";
+  const auto halves = graph.Sharded<float>("halves", 30, Blocked(0, Equal(2)), Halo(2));
+  EXPECT_EQ(Write(halves, other.shards()[0].blocks[0]).box.offset, Extent(-1)) << "part of it is its halo";
   const auto dealt = graph.Sharded<float>("u", 30, Cyclic(0, 5, Equal(3)));
   EXPECT_EQ(ReadShifted(dealt, dealt.shards()[0].blocks[1], 1).box.offset, Extent(-1));
   EXPECT_EQ(ReadWithHalo(dealt, dealt.shards()[0].blocks[1], 1).box.offset, Extent(-1));

@@ -314,7 +314,7 @@ TEST(ChoosePlacement, TakesOtherDevicesOfTheSameModelOnly) {
   EXPECT_TRUE(Choose(g, options, SlowBytes(3)).report.candidates.empty());
 }
 
-// Of the assignment, the plan and the score of each candidate.
+// Compile tells of three steps for each candidate: its assignment, its plan and its score.
 TEST(ChoosePlacement, TellsHowFarItIsAndEndsWhereverItIsToldTo) {
   ModelBuilder g;
   for (const char* name : {"a", "b"}) g.For(name, Out{g.Output(name, {100}, kPinned)});

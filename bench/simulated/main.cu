@@ -1,6 +1,7 @@
 // How far the simulator is from one and two GPUs: the copy pipeline, the random DAG and Jacobi's method, run after run
-// without pause, with a profile and without, and what `penstock simulate` says of that profile. Over two GPUs the copy
-// pipeline has runs on both, the DAG half its columns on each, and Jacobi's method a band on each.
+// without pause, and the Cholesky factor in tiles, whose runs begin with a new matrix, with a profile and without, and
+// what `penstock simulate` says of that profile. Over two GPUs the copy pipeline has runs on both, the DAG half its
+// columns on each, Jacobi's method a band on each, and every other column of tiles is on each.
 //
 // Raw is what was measured in the profile, Penstock what was predicted. The results are checked.
 #include <algorithm>
@@ -12,6 +13,8 @@
 #include "bench/copy_pipeline/work.cuh"
 #include "bench/random_dag/work.cuh"
 #include "bench/simulated/jacobi.cuh"
+#include "bench/tiled_cholesky/matrix.cuh"
+#include "bench/tiled_cholesky/penstock.cuh"
 #include "cuda_check.cuh"
 #include "graph/simulate/simulate.h"
 #include "harness.h"
@@ -20,6 +23,12 @@
 
 namespace bench {
 namespace {
+
+// What runs took without a profile: one after the other, or each by itself.
+struct Unprofiled {
+  double us = 0;
+  bool alone = false;
+};
 
 // A figure that was taken once.
 Spread Once(double figure) { return {figure, figure, figure}; }
@@ -38,7 +47,7 @@ struct Times {
 };
 
 void AddTo(Report& report, const std::string& job, const ps::Runtime& runtime, const std::string& graph,
-           double unprofiled_us) {
+           const Unprofiled& unprofiled) {
   const ps::Profile profile = runtime.Profile();
   Times measured, predicted;
   for (size_t at = 0; at < profile.graphs.size(); ++at) {
@@ -54,7 +63,8 @@ void AddTo(Report& report, const std::string& job, const ps::Runtime& runtime, c
   if (measured.graphs == 0) Fail(job + ": the profile has no spans");
   report.Compare(job + ": time per run", "us", Once(measured.run_us), Once(predicted.run_us), 0);
   report.Compare(job + ": latency", "us", Once(measured.latency_us), Once(predicted.latency_us), 0);
-  report.Compare(job + ": time per run; raw: without a profile", "us", Once(unprofiled_us), Once(predicted.run_us), 0);
+  report.Compare(job + (unprofiled.alone ? ": latency" : ": time per run") + "; raw: without a profile", "us",
+                 Once(unprofiled.us), Once(unprofiled.alone ? predicted.latency_us : predicted.run_us), 0);
 }
 
 std::string Over(int devices) { return devices == 1 ? "" : " over " + std::to_string(devices) + " GPUs"; }
@@ -79,7 +89,7 @@ void Copies(const Options& options, Report& report, int devices) {
     items.CheckResult("the copy pipeline");
     if (pipeline == &plain) us = sample.total / (rounds * items.count);
   }
-  AddTo(report, "copy pipeline" + Over(devices), runtime, "copy pipeline", us);
+  AddTo(report, "copy pipeline" + Over(devices), runtime, "copy pipeline", {us});
 }
 
 void RandomDag(const Options& options, Report& report, ps::Mode mode, int devices) {
@@ -99,7 +109,7 @@ void RandomDag(const Options& options, Report& report, ps::Mode mode, int device
     if (work == &plain) us = Microseconds(Clock::now() - begin) / runs;
     if (work->Words() != dag.OnCpu(input)) Fail(job + ": wrong result");
   }
-  AddTo(report, job, runtime, "random dag", us);
+  AddTo(report, job, runtime, "random dag", {us});
 }
 
 void Jacobis(const Options& options, Report& report, int64_t side, int devices) {
@@ -115,7 +125,23 @@ void Jacobis(const Options& options, Report& report, int64_t side, int devices) 
     for (int r = 0; r < runs; ++r) work->Run();
     if (work == &plain) us = Microseconds(Clock::now() - begin) / runs;
   }
-  AddTo(report, job, runtime, "jacobi", us);
+  AddTo(report, job, runtime, "jacobi", {us});
+}
+
+// Each run has a new matrix to factor and is checked, so the next one begins some time later.
+void Cholesky(const Options& options, Report& report, int size, int devices) {
+  const std::string job = "Cholesky factor of 16 x 16 tiles of " + std::to_string(size) + Over(devices);
+  ps::Runtime runtime = RuntimeOf(devices);
+  Matrix matrix(size, devices);
+  const int block = FindFactorBlock(matrix).Find().size;
+  PenstockOnGpus plain(runtime, matrix, block, {.slots = 1, .mode = ps::Mode::kGraph}),
+      profiled(runtime, matrix, block, {.slots = 1, .mode = ps::Mode::kGraph, .profile = true});
+  std::vector<double> us;
+  for (int r = 0; r < (options.quick ? 4 : options.repeats); ++r) {
+    us.push_back(plain.Run().total);
+    (void)profiled.Run();
+  }
+  AddTo(report, job, runtime, "cholesky", {SpreadOf(us).median, true});
 }
 
 void Main(const Options& options) {
@@ -129,7 +155,8 @@ void Main(const Options& options) {
       std::to_string(options.slots) + " slots, and ran " + std::to_string(64 * options.repeats) +
       " times; the random DAG has 16 x 32 tasks of 20 us and one slot, and Jacobi's method " +
       std::to_string(Jacobi::kSteps) + " steps and one slot, as graphs; both ran " +
-      std::to_string(4 * options.repeats) + " times.");
+      std::to_string(4 * options.repeats) + " times. The Cholesky factor has one slot, as a graph, and ran " +
+      std::to_string(options.repeats) + " times.");
   if (gpus < 2) report.Note("There is one GPU; what is over two GPUs did not run.");
   for (int devices = 1; devices <= std::min(gpus, 2); ++devices) {
     Copies(options, report, devices);
@@ -137,6 +164,9 @@ void Main(const Options& options) {
     RandomDag(options, report, ps::Mode::kStream, devices);
     for (const int64_t side : options.quick ? std::vector<int64_t>{256} : std::vector<int64_t>{1024, 4096}) {
       Jacobis(options, report, side, devices);
+    }
+    for (const int size : options.quick ? std::vector<int>{64} : std::vector<int>{512, 1024}) {
+      Cholesky(options, report, size, devices);
     }
   }
   report.Publish(options);

@@ -30,7 +30,8 @@ class OnGpus {
       raw_names_.push_back(std::to_string(1 + streams.urgent + streams.others) + " streams a GPU");
     }
     const auto penstock = [&](const std::string& name, ps::Mode mode, int lanes) {
-      penstock_.push_back(std::make_unique<PenstockOnGpus>(runtime, matrix_, block_.size, mode, lanes));
+      penstock_.push_back(std::make_unique<PenstockOnGpus>(
+          runtime, matrix_, block_.size, ps::CompileOptions{.slots = 1, .mode = mode, .max_lanes = lanes}));
       penstock_names_.push_back(name);
     };
     penstock("Penstock", ps::Mode::kGraph, 32);

@@ -80,7 +80,7 @@ inline void UpdateDiagonalOnHost(int n, const double* x, double* c) { UpdateOnHo
 class PenstockTiles {
  public:
   // `size` of a tile, `block` of potrf. Tiles are bound by Bind.
-  PenstockTiles(ps::Runtime& runtime, int size, int block, int devices, ps::Mode mode, int lanes)
+  PenstockTiles(ps::Runtime& runtime, int size, int block, int devices, const ps::CompileOptions& options)
       : size_(size), block_(block), devices_(devices) {
     const int handles = CountedBlas::made;
     const Clock::time_point begin = Clock::now();
@@ -93,7 +93,7 @@ class PenstockTiles {
     }
     const auto info = graph.Buffer<int>("info", kTiles);
     for (int k = 0; k < kTiles; ++k) Column(graph, info, k);
-    exec_ = Must(runtime.Compile(graph, {.slots = 1, .mode = mode, .max_lanes = lanes}));
+    exec_ = Must(runtime.Compile(graph, options));
     io_ = exec_.bindings();
     compile_us_ = Microseconds(Clock::now() - begin);
     handles_before_ = handles;
@@ -122,6 +122,8 @@ class PenstockTiles {
   }
 
  private:
+  // Priorities of the chain that all else waits for, and of the rest of a column that is solved or is next.
+  static constexpr int kChain = -2, kUrgent = -1;
   static std::string Milliseconds(double us) { return std::to_string(static_cast<int>(us / 1000 + 0.5)) + " ms"; }
   ps::BufferHandle<double> Tile(int i, int j) const { return tiles_[static_cast<size_t>(IndexOf(i, j))]; }
 
@@ -130,26 +132,26 @@ class PenstockTiles {
     graph.Launch("factor", FactorNode, size_, block_, ps::ReadWrite(Tile(k, k)), ps::Write(info, ps::Slice(k, 1)))
         .HostFallback(FactorOnHost)
         .On(OwnerOf(k, devices_))
-        .Priority(-1);
+        .Priority(kChain);
     for (int i = k + 1; i < kTiles; ++i) {
       graph.Launch(ps::Name("solve", i), SolveNode, size_, ps::Read(Tile(k, k)), ps::ReadWrite(Tile(i, k)))
           .HostFallback(SolveOnHost)
           .On(OwnerOf(k, devices_))
-          .Priority(-1);
+          .Priority(i == k + 1 ? kChain : kUrgent);
     }
     for (int j = k + 1; j < kTiles; ++j) {
-      const int priority = j == k + 1 ? -1 : 0;
+      const bool is_next = j == k + 1;
       graph.Launch(ps::Name("update", j, j), UpdateDiagonalNode, size_, ps::Read(Tile(j, k)), ps::ReadWrite(Tile(j, j)))
           .HostFallback(UpdateDiagonalOnHost)
           .On(OwnerOf(j, devices_))
-          .Priority(priority);
+          .Priority(is_next ? kChain : 0);
       for (int i = j + 1; i < kTiles; ++i) {
         graph
             .Launch(ps::Name("update", i, j), UpdateNode, size_, ps::Read(Tile(i, k)), ps::Read(Tile(j, k)),
                     ps::ReadWrite(Tile(i, j)))
             .HostFallback(UpdateOnHost)
             .On(OwnerOf(j, devices_))
-            .Priority(priority);
+            .Priority(is_next ? kUrgent : 0);
       }
     }
   }
@@ -165,8 +167,8 @@ class PenstockTiles {
 // On tiles of a matrix on GPUs, which it fills before and checks after each run.
 class PenstockOnGpus {
  public:
-  PenstockOnGpus(ps::Runtime& runtime, Matrix& matrix, int block, ps::Mode mode, int lanes)
-      : matrix_(matrix), tiles_(runtime, matrix.size(), block, matrix.devices(), mode, lanes) {
+  PenstockOnGpus(ps::Runtime& runtime, Matrix& matrix, int block, const ps::CompileOptions& options)
+      : matrix_(matrix), tiles_(runtime, matrix.size(), block, matrix.devices(), options) {
     for (int i = 0; i < kTiles; ++i) {
       for (int j = 0; j <= i; ++j) tiles_.Bind(i, j, {matrix_.tile(i, j), matrix_.elements()});
     }
@@ -194,7 +196,7 @@ inline void RunOnHostDevices(int devices, ps::Mode mode) {
   constexpr int kSize = 8;
   constexpr int64_t kSide = kSize * kTiles;
   ps::Runtime runtime = Must(ps::Runtime::Create({.devices = "host:" + std::to_string(devices)}));
-  PenstockTiles tiles(runtime, kSize, kSize, devices, mode, 32);
+  PenstockTiles tiles(runtime, kSize, kSize, devices, {.slots = 1, .mode = mode});
   std::vector<ps::DeviceBuffer<double>> memory;
   std::vector<std::vector<double>> host(kAll, std::vector<double>(kSize * kSize));
   ps::Graph set("set"), get("get");

@@ -1,9 +1,10 @@
 // The factorization by hand: streams with a cuBLAS handle each, joined by an event where a step needs what another
 // stream has made, and submitted to them or captured once as one graph of all devices.
 //
-// Each device has one stream for the chain that all else waits for (potrf, the first trsm, the next syrk), some of high
-// priority for the rest of the column that is solved and for the next one, some for all other updates, and one for
-// copies from the other device. Steps are submitted with one column looked ahead; the host waits for nothing.
+// Each device has one stream for the chain that all else waits for (potrf, the first trsm, the next syrk), of the
+// highest priority, some of the next one for the rest of the column that is solved and for the next one, some for all
+// other updates, and one for copies from the other device. Steps are submitted with one column looked ahead; the host
+// waits for nothing.
 //
 // Threads: single-threaded.
 #pragma once
@@ -35,7 +36,8 @@ class RawTiles {
       }
       (void)cudaGetLastError();  // already enabled
       for (int s = 0; s < PerDevice(); ++s) {
-        lanes_.push_back(MakeLane(d, s <= streams_.urgent ? greatest : least, s == 0, s + 1 < PerDevice()));
+        const int priority = s == 0 ? greatest : s <= streams_.urgent ? greatest + 1 : least;
+        lanes_.push_back(MakeLane(d, priority, s == 0, s + 1 < PerDevice()));
       }
       info_.push_back(MakeDeviceMemory<int>(1));
     }

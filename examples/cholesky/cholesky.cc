@@ -260,6 +260,11 @@ absl::Status Run(const Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status Misused(const std::string& what) {
+  return absl::InvalidArgumentError(
+      what + "; usage: cholesky [--devices cuda | host:2] [--tiles 8] [--size 64] [--diagonal 512]");
+}
+
 absl::Status Parse(int argc, char** argv, Options& options) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
@@ -267,9 +272,9 @@ absl::Status Parse(int argc, char** argv, Options& options) {
     else if (flag == "--tiles") options.tiles = std::atoi(argv[i + 1]);
     else if (flag == "--size") options.size = std::atoi(argv[i + 1]);
     else if (flag == "--diagonal") options.diagonal = std::atof(argv[i + 1]);
-    else return absl::InvalidArgumentError("there is no " + flag);
+    else return Misused("there is no " + flag);
   }
-  if (argc % 2 == 0) return absl::InvalidArgumentError(std::string(argv[argc - 1]) + " lacks a value");
+  if (argc % 2 == 0) return Misused(std::string(argv[argc - 1]) + " lacks a value");
   if (options.tiles < 1 || options.size < 1 || options.tiles > 64 || options.size > 4096 || options.side() > 32768)
     return absl::InvalidArgumentError("give 1 to 64 tiles, of 1 to 4096 rows, and 32768 rows at most in all");
   if (options.diagonal == 0) options.diagonal = static_cast<double>(options.side());

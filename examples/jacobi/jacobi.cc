@@ -81,15 +81,19 @@ absl::Status Run(const Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status Misused(const std::string& what) {
+  return absl::InvalidArgumentError(what + "; usage: jacobi [--devices cuda | host:2] [--cells 512] [--steps 100]");
+}
+
 absl::Status Parse(int argc, char** argv, Options& options) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--devices") options.devices = argv[i + 1];
     else if (flag == "--cells") options.cells = std::atoll(argv[i + 1]);
     else if (flag == "--steps") options.steps = std::atoi(argv[i + 1]);
-    else return absl::InvalidArgumentError("there is no " + flag);
+    else return Misused("there is no " + flag);
   }
-  if (argc % 2 == 0) return absl::InvalidArgumentError(std::string(argv[argc - 1]) + " lacks a value");
+  if (argc % 2 == 0) return Misused(std::string(argv[argc - 1]) + " lacks a value");
   if (options.cells < 3 || options.steps < 0)
     return absl::InvalidArgumentError("give 3 cells or more, and no steps or more");
   return absl::OkStatus();

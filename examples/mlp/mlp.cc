@@ -257,15 +257,19 @@ absl::Status Train(const Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status Misused(const std::string& what) {
+  return absl::InvalidArgumentError(what + "; usage: mlp [--devices cuda | host:2] [--steps 40] [--micro-batches 4]");
+}
+
 absl::Status Parse(int argc, char** argv, Options& options) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--devices") options.devices = argv[i + 1];
     else if (flag == "--steps") options.steps = std::atoi(argv[i + 1]);
     else if (flag == "--micro-batches") options.micro_batches = std::atoi(argv[i + 1]);
-    else return absl::InvalidArgumentError("there is no " + flag);
+    else return Misused("there is no " + flag);
   }
-  if (argc % 2 == 0) return absl::InvalidArgumentError(std::string(argv[argc - 1]) + " lacks a value");
+  if (argc % 2 == 0) return Misused(std::string(argv[argc - 1]) + " lacks a value");
   if (options.steps < 10) return absl::InvalidArgumentError("give 10 steps or more: fewer teach little");
   if (options.micro_batches < 1 || kBatch % options.micro_batches != 0)
     return absl::InvalidArgumentError("give a number of micro-batches that divides " + std::to_string(kBatch));

@@ -1,5 +1,6 @@
 // Arrays in shards on every driver, against arrays in one piece that the tests compute without the library.
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,12 @@ struct Shifted {
   }
 };
 
+struct Tripled {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<const uint32_t> from, View<uint32_t> to) const {
+    to(i) = 3 * from(i);
+  }
+};
+
 TEST_P(ShardedConformance, AStencilThatReadsNeighboursWhereTheyAreIsThatOfTheWhole) {
   for (int round = 0; round < 12; ++round) {
     const int dim = round % 3;
@@ -171,6 +178,23 @@ TEST_P(ShardedConformance, AStencilThatReadsNeighboursWhereTheyAreIsThatOfTheWho
     if (checks_ && !on_cuda()) {
       EXPECT_EQ(checks_->witness().totals().peer.calls, 0) << "round " << round;
     }
+  }
+}
+
+// Nothing else opens the link to the device of the State.
+TEST_P(ShardedConformance, AStateOfADeviceWithoutNodesIsReadWhereItIs) {
+  const Bits first = RandomWhole(1, 1, 100).data;
+  auto state = runtime_->MakeState<uint32_t>("far", 100, first, {.device = devices() - 1});
+  ASSERT_OK(state.status());
+  Graph graph("far");
+  const auto out = graph.Output<uint32_t>("out", 100);
+  graph.ParallelFor("read", 100, Tripled{}, Unordered(WithoutCopy(Read(*state))), Write(out)).On(0);
+  Bits found(100, 0x5a5a5a5a), expected = first;
+  for (uint32_t& element : expected) element *= 3;
+  ASSERT_OK(RunOnce(graph, [&](Bindings& io) { io.Set(out, found); }));
+  EXPECT_EQ(found, expected);
+  if (checks_ && !on_cuda()) {
+    EXPECT_EQ(checks_->witness().totals().peer.calls, 0);
   }
 }
 
@@ -277,6 +301,18 @@ TEST_P(ShardedConformance, AStateInShardsKeepsItsElementsFromRunToRun) {
       runtime_->MakeShardedState<uint32_t>("wide", {4, 4}, Blocked(0, {0, 0, 0}), {}, Halo(2)).status();
   EXPECT_EQ(wide.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(wide.message().find("sharded state 'wide'"), std::string::npos) << wide;
+}
+
+// Their vectors are no arrays.
+TEST_P(ShardedConformance, AStateOfTruthValuesIsSetAndRead) {
+  constexpr int64_t kH = 6, kW = 5;
+  std::array<bool, kH * kW> first{}, found{};
+  for (bool& value : first) value = rng_() % 2 == 0;
+  const auto state =
+      runtime_->MakeShardedState<bool>("flags", {kH, kW}, Blocked(1, {0, devices() - 1}), first, Halo(1));
+  ASSERT_OK(state.status());
+  ASSERT_OK(state->Read(found));
+  EXPECT_EQ(found, first);
 }
 
 TEST_P(ShardedConformance, AShardOnADeviceThatIsNotThereIsRefused) {

@@ -53,7 +53,7 @@ class GraphExportTest : public testing::Test {
                                                 return driver::checked::CreateCheckedDriver(std::move(native),
                                                                                             witness_);
                                               }});
-    auto made = Runtime::Create({.devices = "host", .workers = 2, .host_device_threads = 2});
+    auto made = Runtime::Create({.devices = "host:2", .workers = 2, .host_device_threads = 2});
     ASSERT_OK(made.status());
     runtime_.emplace(*std::move(made));
     stream_ = *driver_->CreateStream(0, 0);
@@ -352,6 +352,27 @@ TEST_F(GraphExportTest, CallsHostNodesWhereTheyStand) {
     EXPECT_EQ(last, launch);
   }
   EXPECT_OK(exported->status());
+}
+
+TEST_F(GraphExportTest, OfAPlanOnTwoDevicesHasTheNodesOfBoth) {
+  Graph g("two devices");
+  auto x = g.InOut<uint32_t>("x", kN, kPinned);
+  auto y = g.Output<uint32_t>("y", kN, kPinned);
+  g.ParallelFor("first", kN, AddTo{}, ReadWrite(x)).On(0);
+  g.ParallelFor("second", kN, AddTo{}, ReadWrite(x)).On(1);
+  g.ParallelFor("third", kN, Scale{}, uint32_t{3}, Read(x), Write(y)).On(0);
+  Executable exec = Compiled(g);
+  HostBuffer<uint32_t> from = Pinned(), to = Pinned();
+  std::iota(from.begin(), from.end(), 7u);
+  Bindings io = exec.bindings();
+  auto exported = exec.Export(io.Set(x, from).Set(y, to));
+  ASSERT_OK(exported.status());
+  LaunchAsApplication(*exported, 2);
+  for (int64_t i = 0; i < kN; ++i) {
+    const auto n = static_cast<uint32_t>(i);
+    ASSERT_EQ(from[i], n + 7 + 20) << i;
+    ASSERT_EQ(to[i], 3 * (n + 7 + 20) + n) << i;
+  }
 }
 
 TEST_F(GraphExportTest, AHostNodeThatFailsKeepsLaterOnesFromBeingCalled) {

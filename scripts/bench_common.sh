@@ -3,10 +3,10 @@
 
 csv_columns=benchmark,part,case,way,metric,unit,value,least,most,ratio,target,verdict,machine,date,command,commit
 
-# kind_of BENCHMARK: the folder of bench/results for it. These four measure host devices, wherever they run.
+# kind_of BENCHMARK: the folder of bench/results for it. These five measure host devices, wherever they run.
 kind_of() {
   case $1 in
-    plan | growth | declare_again | flow_graph) echo host ;;
+    plan | growth | declare_again | flow_graph | host_algorithms) echo host ;;
     *) echo gpu ;;
   esac
 }

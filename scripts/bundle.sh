@@ -19,7 +19,7 @@ mkdir -p "$bundle/lib"
 # They need no GPU (./run gpu-build and ./run bench run them), or (photos_test) look for the photo program and its photographs
 # where they were built.
 without=(photos_test annotate_tests tools_tests graph_tests penstock_tests replay_tests library_factories_tests no_gpu_tests plan growth declare_again
-  flow_graph)
+  flow_graph host_algorithms)
 for kind in tests examples bench; do
   [[ -d $build/bin/$kind ]] || continue
   mkdir -p "$bundle/$kind"

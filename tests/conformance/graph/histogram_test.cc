@@ -1,0 +1,120 @@
+// Histograms on every driver against loops over the elements.
+#include "penstock/histogram.h"
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/graph/graph_fixture.h"
+
+namespace penstock::conformance::histogram_test {
+namespace {
+
+constexpr int64_t kExtents[] = {0, 1, 17, 4096, 30'003};
+constexpr int64_t kMost = 30'003;
+
+struct Rest {
+  int64_t by;
+  PENSTOCK_HOST_DEVICE int64_t operator()(int64_t x) const { return x % by; }
+};
+// No bins for a tenth of them, below and above all.
+struct OfPoint {
+  PENSTOCK_HOST_DEVICE int operator()(const Index3& at) const {
+    return static_cast<int>(at.x % 110) - 5 + static_cast<int>(at.y % 2);
+  }
+};
+
+class Histograms : public GraphConformance {
+ protected:
+  // One executable for all extents; the counts of the run before must not count.
+  template <class C, class T, class F>
+  void CountsAreRight(int64_t bins, F bin, const std::vector<T>& all) {
+    Graph g("counts");
+    auto n = g.Param<int32_t>("n", AtMost(kMost));
+    auto x = g.Input<T>("x", n);
+    auto counts = g.Output<C>("counts", bins);
+    Histogram(g, "count", Read(x), Write(counts), bin);
+    auto exec = runtime_->Compile(g);
+    ASSERT_OK(exec.status());
+    Bindings io = exec->bindings();
+    for (const int64_t count : kExtents) {
+      const std::vector<T> elements(all.begin(), all.begin() + count);
+      std::vector<C> found(static_cast<size_t>(bins), C{77}), expected(found.size());
+      auto run = exec->Launch(io.Set(n, static_cast<int32_t>(count)).Set(x, elements).Set(counts, found));
+      ASSERT_OK(run.status());
+      ASSERT_OK(run->Wait());
+      for (const T& element : elements) {
+        const auto at = static_cast<int64_t>(bin(element));
+        if (at >= 0 && at < bins) ++expected[static_cast<size_t>(at)];
+      }
+      EXPECT_EQ(found, expected) << count;
+    }
+  }
+  template <class T>
+  std::vector<T> RandomOf() {
+    std::vector<T> all(kMost);
+    for (T& element : all) {
+      const uint64_t bits[] = {rng_(), rng_(), rng_()};
+      std::memcpy(&element, bits, sizeof(T));
+    }
+    return all;
+  }
+};
+
+TEST_P(Histograms, OfBytes) { CountsAreRight<uint32_t>(256, OwnBin(), RandomOf<uint8_t>()); }
+TEST_P(Histograms, OfSignedNumbersThatPartlyHaveNoBin) { CountsAreRight<int32_t>(3000, OwnBin(), RandomOf<int16_t>()); }
+TEST_P(Histograms, OfMoreBinsThanABlockHas) { CountsAreRight<int64_t>(9999, Rest{10'007}, RandomOf<int64_t>()); }
+TEST_P(Histograms, OfStructs) { CountsAreRight<uint64_t>(100, OfPoint(), RandomOf<Index3>()); }
+TEST_P(Histograms, OfEvenBins) {
+  std::vector<float> values(kMost);
+  for (float& v : values) v = static_cast<float>(rng_() % 12'000) / 100 - 10;
+  values[1] = NAN, values[3] = INFINITY, values[5] = -INFINITY, values[7] = 100,
+  values[9] = std::nextafter(100.0F, 0.0F);
+  CountsAreRight<int32_t>(50, EvenBins(0.0F, 100.0F, 50), values);
+  const EvenBins bins(0.0F, 100.0F, 50);
+  EXPECT_EQ(bins(0), 0);
+  EXPECT_EQ(bins(1.99F), 0);
+  EXPECT_EQ(bins(2), 1);
+  EXPECT_EQ(bins(std::nextafter(100.0F, 0.0F)), 49);
+  EXPECT_EQ(bins(100), -1);
+  EXPECT_EQ(bins(-0.01F), -1);
+  EXPECT_EQ(bins(NAN), -1);
+  EXPECT_EQ(EvenBins<int64_t>(-10, 10, 4)(4), 2);
+}
+
+// A box of pitched memory of three dimensions, and one whose first byte is not aligned, into a box of the counts.
+TEST_P(Histograms, OfBoxes) {
+  constexpr int64_t kD = 3, kH = 20, kW = 33, kPitch = 40;
+  Graph g("boxes");
+  auto x = g.Input<uint8_t>("x", Pitched({kD, kH, kW}, kPitch));
+  auto line = g.Input<uint8_t>("line", 5000);
+  auto counts = g.Output<uint32_t>("counts", 600);
+  Histogram(g, "box", Read(x, Slice({1, 2, 3}, {2, 15, 29})), Write(counts, Slice(0, 256)), OwnBin());
+  Histogram(g, "line", Read(line, Slice(3, 4900)), Write(counts, Slice(300, 200)), OwnBin());
+  g.Fill("rest", Write(counts, Slice(256, 44)), uint32_t{5});
+  g.Fill("end", Write(counts, Slice(500, 100)), uint32_t{6});
+  std::vector<uint8_t> cube(kD * kH * kPitch), bytes(5000);
+  for (std::vector<uint8_t>* of : {&cube, &bytes}) {
+    for (uint8_t& byte : *of) byte = static_cast<uint8_t>(rng_());
+  }
+  std::vector<uint32_t> found(600, 77), expected(600);
+  ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(x, cube).Set(line, bytes).Set(counts, found); }));
+  for (int64_t z = 1; z < 3; ++z) {
+    for (int64_t y = 2; y < 17; ++y) {
+      for (int64_t c = 3; c < 32; ++c) ++expected[cube[static_cast<size_t>((z * kH + y) * kPitch + c)]];
+    }
+  }
+  for (size_t i = 3; i < 4903; ++i) {
+    if (bytes[i] < 200) ++expected[300 + bytes[i]];
+  }
+  std::fill(expected.begin() + 256, expected.begin() + 300, 5);
+  std::fill(expected.begin() + 500, expected.end(), 6);
+  EXPECT_EQ(found, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, Histograms, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cuda, Histograms, testing::ValuesIn(CudaTargets()), NameOfTarget);
+
+}  // namespace
+}  // namespace penstock::conformance::histogram_test

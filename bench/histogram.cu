@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cub/device/device_histogram.cuh>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -211,8 +212,14 @@ void MeasureOne(ps::Runtime& runtime, bool cuda, const Options& options, const E
   for (int graph = 0; graph < 2; ++graph) {
     const Way& best = Best(ways, Kind::kRaw, &Sample::total, graph);
     const Way& ours = Best(ways, Kind::kPenstock, &Sample::total, graph);
+    const Spread found = SpreadOf(ours, &Sample::total, 1);
+    std::vector<Way> cub;
+    std::copy_if(ways.begin(), ways.end(), std::back_inserter(cub),
+                 [](const Way& way) { return way.name.starts_with("CUB"); });
     report.Compare(name + ", " + kModes[graph] + "; raw: the best by hand", "us", SpreadOf(best, &Sample::total, 1),
-                   SpreadOf(ours, &Sample::total, 1), 0);
+                   found, 0);
+    report.Compare(name + ", " + kModes[graph] + "; raw: CUB", "us",
+                   SpreadOf(Best(cub, Kind::kRaw, &Sample::total, graph), &Sample::total, 1), found, 0);
   }
   report.Details(name, "us", ways, 1);
 }

@@ -69,6 +69,7 @@ class NodeCheck {
 
   void CheckAccesses() {
     for (size_t i = 0; i < accesses_.size(); ++i) {
+      if (node_.later && accesses_[i].mode == AccessMode::kRead) continue;  // the first node reads it too
       if (accesses_[i].buffer < 0) {
         Add(kInvalid, "access " + std::to_string(i) +
                           (node_.accesses[i].buffer < 0
@@ -222,7 +223,7 @@ class NodeCheck {
   const PlanDevice* FindDevice() {
     const int32_t count = records_.options.devices.count();
     if (node_.device < -1 || node_.device >= count) {
-      if (node_.level > 1) return nullptr;
+      if (node_.later) return nullptr;
       std::string list;
       for (const DeviceId i : records_.options.devices.ids()) {
         list += (i > 0 ? ", " : "") + std::to_string(i) + " (" + records_.device_name(i) + ")";
@@ -304,9 +305,10 @@ class NodeCheck {
                       "; a Fill writes whole elements; fill with the buffer's element type");
   }
 
-  // The later levels of a Reduce have the extent, the options and the code of the first, where mistakes are reported.
+  // The later nodes of a Reduce or a Scan have the extent, the options and the code of the first, where mistakes are
+  // reported.
   void CheckParallelFor() {
-    if (node_.level > 1) return;
+    if (node_.later) return;
     CheckExtent(records_.model, findings_, {"node", node_.name}, node_.extent, 1);
     if (node_.functor_rank != node_.extent.rank) {
       Add(kInvalid, "the functor takes a " + std::to_string(node_.functor_rank) + "-D index and the extent is " +

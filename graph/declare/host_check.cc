@@ -218,6 +218,7 @@ class Rewriter {
     callable->code = node.code;
     callable->rank = node.is_task ? detail::kTaskRank : node.extent.rank;
     callable->level = node.level;
+    callable->by_rows = node.by_rows;
     callable->tolerance = tolerance_;
     for (size_t i = 0; i < node.accesses.size(); ++i) {
       check.accesses.push_back(aside[i].mine < 0 ? node.accesses[i] : On(aside[i].mine, node.accesses[i]));

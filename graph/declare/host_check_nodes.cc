@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "penstock/detail/arguments.h"
-#include "penstock/detail/reduce_tree.h"
+#include "penstock/detail/scan_tree.h"
 
 namespace penstock::graph {
 namespace {
@@ -117,7 +117,7 @@ absl::Status RunHostCode(const HostCheck& check, void* const* argv) {
   if (check.code.range == nullptr) return check.code.call_fallback(check.code.fallback.get(), argv);
   const auto& range = *static_cast<const detail::Range*>(argv[0]);
   if (check.level > 0) {
-    check.code.range(argv, 0, detail::ValuesAfter(range.depth * range.height * range.width, check.level));
+    check.code.range(argv, 0, detail::LeavesOfLevel(range, check.level, check.by_rows));
     return absl::OkStatus();
   }
   if (check.rank == detail::kTaskRank) {

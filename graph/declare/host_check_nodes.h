@@ -26,6 +26,7 @@ struct HostCheck {
   };
   NodeCode code;
   int rank = 0, level = 0;  // for a ParallelFor; the rank is kTaskRank for a Task
+  bool by_rows = false;  // as NodeDecl::by_rows
   double tolerance = 0;
   std::vector<Output> outputs;
 };

@@ -44,26 +44,4 @@ void CheckResult(const DeclarationSink& sink, const Name& node, const Extent& ex
 
 }  // namespace detail
 
-// Calls f(node) for each of the nodes, which have been declared one after the other.
-template <class F>
-ReduceNode ReduceNode::OfEach(F f) {
-  for (int32_t i = first_.index(); i <= index(); ++i) f(At(i));
-  return *this;
-}
-
-ReduceNode ReduceNode::On(int device) {
-  return OfEach([&](NodeRef node) { node.On(device); });
-}
-ReduceNode ReduceNode::Priority(int priority) {
-  return OfEach([&](NodeRef node) { node.Priority(priority); });
-}
-ReduceNode ReduceNode::Flops(double operations) {
-  first_.Flops(operations);
-  return *this;
-}
-ReduceNode ReduceNode::After(const NodeRef& other) {
-  first_.After(other);
-  return *this;
-}
-
 }  // namespace penstock

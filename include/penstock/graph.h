@@ -19,7 +19,9 @@
 #include <utility>
 
 #include "penstock/control.h"
+#include "penstock/count_of.h"
 #include "penstock/detail/declaration_sink.h"
+#include "penstock/detail/declare_algorithm.h"
 #include "penstock/detail/declare_control.h"
 #include "penstock/detail/declare_reduce.h"
 #include "penstock/detail/explain_arguments.h"
@@ -253,6 +255,11 @@ class PENSTOCK_EXPORT Graph {
     constexpr int kRank = DimLike<E> ? 1 : detail::kAnyRank;
     return AddParallelFor<kNvcc, kRank>(std::move(name), Extent(extent), f, args...);
   }
+  // The same for the indices below a count that only the device knows (count_of.h).
+  template <class C, class F, class... A, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+  PENSTOCK_HIDDEN NodeRef ParallelFor(Name name, CountedExtent<C> extent, F f, A... args) {
+    return detail::CountedDeclaration::Declare<kNvcc>(*this, std::move(name), extent, f, args...);
+  }
 
   // Calls f(block, args...) once, for work that threads do together in phases, such as on a tile: task.h says what a
   // Block has and what f may do with it. Arguments, lambdas and errors are those of a ParallelFor.
@@ -428,7 +435,7 @@ class PENSTOCK_EXPORT Graph {
       detail::FillParallelForCode<kNvcc, kExtentRank, F, A...>(code, rank, room);
       node.Code(code);
       node.Over(extent, detail::kTakesAnyExtent<F> ? extent.rank : rank);
-      if constexpr (detail::kTakesLeaves<F>) node.Level(f.level);
+      if constexpr (detail::kTakesLeaves<F>) node.Level(f.level, F::kByRows, f.later());
       node.RoomForViews(room);
       node.template Arguments<detail::Range, F, detail::ViewStoredT<A>...>(detail::Range(), f, args...);
       if constexpr (detail::kOwnsData<F>) node.Functor(f);
@@ -474,6 +481,7 @@ class PENSTOCK_EXPORT Graph {
   int32_t AddState(const std::shared_ptr<const StateRecord>& state);
   void RefuseNull(Name name, const char* what);
 
+  friend class detail::AlgorithmDeclaration;
   friend class detail::ControlDeclaration;
   friend class detail::ReduceDeclaration;
   friend class detail::ShardDeclaration;

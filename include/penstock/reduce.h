@@ -35,7 +35,7 @@
 
 #include "penstock/detail/host_device.h"
 #include "penstock/export.h"
-#include "penstock/node.h"
+#include "penstock/node_sequence.h"
 
 namespace penstock {
 
@@ -90,21 +90,6 @@ struct Max {
   }
 };
 
-// The nodes of a Reduce, as one. To others it is the last of them: what runs after it finds the result.
-class PENSTOCK_EXPORT ReduceNode : public NodeRef {
- public:
-  // For the library: nodes declared one after the other.
-  ReduceNode(const NodeRef& first, const NodeRef& last) : NodeRef(last), first_(first) {}
-
-  ReduceNode After(const NodeRef& other);  // as NodeRef::After, for the first of them
-  ReduceNode On(int device);  // as NodeRef::On, for all of them
-  ReduceNode Priority(int priority);  // as NodeRef::Priority, for all of them
-  ReduceNode Flops(double operations);  // as NodeRef::Flops, for the first of them, which reads all elements
-
- private:
-  template <class F>
-  PENSTOCK_HIDDEN ReduceNode OfEach(F f);
-  NodeRef first_;
-};
+using ReduceNode = NodeSequence;  // the nodes of a Reduce: the last of them writes the result
 
 }  // namespace penstock

@@ -200,7 +200,7 @@ class DeclarationMatcher::MatchedNode {
 
   void Code(const NodeCode& code) { Match(was_.code == CodeOf(code) && was_.kernel == code.cuda_self); }
   void Over(const Extent& extent, int) { Match(IsSameExtent(extent)); }
-  void Level(int) {}  // it follows from the name and the extent
+  void Level(int, bool, bool) {}  // it follows from the name and the extent
   void RoomForViews(int64_t) {}  // it follows from the number of Views
   void Shape(const KernelShape& shape) { Match(decl().shape == shape); }
   template <class T, AccessMode M>

@@ -35,8 +35,12 @@ class PENSTOCK_EXPORT RecordedNode {
     decl_.extent = extent;
     decl_.functor_rank = functor_rank;
   }
-  // The level of a Reduce.
-  void Level(int level) { decl_.level = level; }
+  // The level of a Reduce or a Scan, and what NodeDecl says of it.
+  void Level(int level, bool by_rows, bool later) {
+    decl_.level = level;
+    decl_.by_rows = by_rows;
+    decl_.later = later;
+  }
   // How many Views a table has room for whose type does not say; 0: as many as it has.
   void RoomForViews(int64_t room) { views_room_ = room; }
   // How a kernel is launched, or the block of a Task.

@@ -227,7 +227,9 @@ struct NodeDecl : NodeOptions {
   std::vector<std::byte> pattern{};  // Fill: one element
   Extent extent{};  // ParallelFor
   int functor_rank = 0;  // ParallelFor: rank of the index the functor takes
-  int level = 0;  // ParallelFor: the level of a Reduce (detail/reduce_tree.h), from 1; 0: it is none
+  int level = 0;  // ParallelFor: the level of a Reduce or a Scan (detail/reduce_tree.h), from 1; 0: it is none
+  bool by_rows = false;  // its leaves do not reach beyond a row (detail/scan_tree.h)
+  bool later = false;  // a node of the same Reduce or Scan came before it, where mistakes are reported
   KernelShape shape{};  // Kernel, and of a Task its one block
   double runs = 1;  // kConditional, kControl: about how many nodes of its bodies do, in all iterations
   bool is_task = false;  // ParallelFor: a Task, of one index, whose functor takes a Block (task.h)

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "penstock/detail/arguments.h"
+#include "penstock/detail/counted.h"
 #include "penstock/export.h"
 #include "penstock/task.h"
 
@@ -101,6 +102,8 @@ PENSTOCK_HIDDEN void RunRows(const Range& range, int64_t first, int64_t end, con
     if (first < end) f(Block(TaskMemory(range.width), range.width), args...);
   } else if constexpr (kTakesLeaves<F>) {
     for (int64_t leaf = first; leaf < end; ++leaf) f.template OnHost<kRank>(range, leaf, args...);
+  } else if constexpr (kIsCounted<F>) {
+    f.OnHost(first, end, args...);
   } else if constexpr (kRank == 1) {
     for (int64_t x = first; x < end; ++x) CallAt<1>(f, 0, 0, x, args...);
   } else {
@@ -174,6 +177,7 @@ PENSTOCK_HIDDEN __device__ __forceinline__ Block BlockOfKernel(int64_t shared_by
 template <int kRank, class F, class... Passed>
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunElements(const Range& range, F& f, const Passed&... args) {
   if constexpr (kTakesLeaves<F>) return f.template OnDevice<kRank>(range, Given(args)...);
+  if constexpr (kIsCounted<F>) return f.OnDevice(range, Given(args)...);
   if constexpr (kTakesBlock<F>) return RunByBlock(f, Given(args)...);
   int64_t first_x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t step_x = static_cast<int64_t>(gridDim.x) * blockDim.x;
@@ -219,6 +223,14 @@ PENSTOCK_HIDDEN __global__ void TableKernel(Range range, F f, PENSTOCK_GRID_CONS
   RunKernel<kRank>(range, f, args...);
 }
 
+// The same of a functor that says how many threads a block has, and how many blocks a multiprocessor shall have room
+// for.
+template <int kRank, class F, class... Passed>
+PENSTOCK_HIDDEN __global__ void __launch_bounds__(F::kBlockThreads, F::kMinBlocks)
+    BoundKernel(Range range, F f, Passed... args) {
+  RunKernel<kRank>(range, f, args...);
+}
+
 // How a kernel takes an argument if tables have room for kRoom Views.
 template <int64_t kRoom, class Passed>
 struct InKernel {
@@ -240,6 +252,8 @@ PENSTOCK_HIDDEN const void* KernelWithRoom([[maybe_unused]] int64_t room) {
       return reinterpret_cast<const void*>(&TableKernel<kRank, F, typename InKernel<kRooms.some, Passed>::type...>);
     }
     return reinterpret_cast<const void*>(&TableKernel<kRank, F, typename InKernel<kRooms.most, Passed>::type...>);
+  } else if constexpr (requires { F::kMinBlocks; }) {
+    return reinterpret_cast<const void*>(&BoundKernel<kRank, F, Passed...>);
   } else {
     return reinterpret_cast<const void*>(&ParallelForKernel<kRank, F, Passed...>);
   }

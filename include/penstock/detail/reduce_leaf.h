@@ -213,6 +213,9 @@ struct Leaf {
   int32_t level;  // from 1
   uint32_t zero = 0;  // for Rounded
 
+  static constexpr bool kByRows = false;  // NodeDecl::by_rows
+  bool later() const { return level > 1; }  // NodeDecl::later
+
   // For FunctorRank: never called.
   template <class Index, class... Stored>
     requires kGivesValue<F, V, Index, std::tuple<Stored...>>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "penstock/detail/reduce_tree.h"
+#include "penstock/detail/scan_tree.h"
 #include "penstock/status_macros.h"
 #include "src/runtime/slot/box_shapes.h"
 #include "src/runtime/slot/copy_operations.h"
@@ -12,9 +12,10 @@
 namespace penstock::runtime {
 namespace {
 
-// A row is a leaf, which a block of the device reduces: see reduce_leaf.h. It strides over what the grid cannot cover.
-void SetLeaves(driver::KernelOp& op, const detail::Range& range, int level) {
-  op.rows = detail::ValuesAfter(range.depth * range.height * range.width, level);
+// A row is a leaf, which a block of the device takes: see reduce_leaf.h and scan_leaf.h. It strides over what the grid
+// cannot cover.
+void SetLeaves(driver::KernelOp& op, const detail::Range& range, const NodeDecl& decl) {
+  op.rows = detail::LeavesOfLevel(range, decl.level, decl.by_rows);
   op.row_elements = detail::kLeaf;
   op.block = {detail::kLeafThreads, 1, 1};
   op.grid = {static_cast<uint32_t>(std::min(op.rows, kMaxGridX)), 1, 1};
@@ -65,7 +66,7 @@ void WriteRanges(const Model& model, const Program& program, const std::vector<R
         decl.is_task ? RangeOfTask(decl.shape) : RangeOf(ShapeOf(decl.extent, tables.param_values));
     std::memcpy(tables.args.data() + p.at, &range, sizeof(range));
     if (decl.is_task) SetTask(tables.kernels[p.call]);
-    else if (decl.level > 0) SetLeaves(tables.kernels[p.call], range, decl.level);
+    else if (decl.level > 0) SetLeaves(tables.kernels[p.call], range, decl);
     else SetRange(tables.kernels[p.call], range, decl.extent.rank);
   }
 }

@@ -1,0 +1,139 @@
+// The parts of the declarations of algorithms that need no template: checks of what they access.
+#include <string>
+
+#include "graph/common/message.h"
+#include "graph/conflicts/boxes.h"
+#include "penstock/detail/declare_algorithm.h"
+#include "penstock/detail/declare_scan.h"
+
+namespace penstock::detail {
+namespace {
+
+bool IsOfGraph(const Model& model, const AccessTo& to) {
+  if (to.state != nullptr) return true;
+  return to.graph == model.serial && to.buffer >= 0 && to.buffer < model.buffers.count();
+}
+Extent ExtentOf(const Model& model, const AccessTo& to) {
+  return FindAccessed(model, to.graph, to.buffer, *to.box, to.state).extent;
+}
+bool IsExtent(const Extent& extent) { return extent.rank >= 1 && extent.rank <= kMaxRank; }
+
+// Whether two boxes of one buffer have no element in common in any run.
+bool AreApart(const Model& model, const AccessTo& a, const AccessTo& b) {
+  if (a.buffer != b.buffer || a.box->whole || b.box->whole) return false;
+  const auto ends_before = [&](const Box& first, const Box& second, size_t i) {
+    const Dim &begin = first.offset.dims[i], &next = second.offset.dims[i];
+    const int64_t most = MostElements(model, Extent(first.size.dims[i]));
+    return begin.is_constant() && next.is_constant() && next.value - begin.value >= most;
+  };
+  for (int i = 0; i < kMaxRank && i < a.box->offset.rank && i < b.box->offset.rank; ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (ends_before(*a.box, *b.box, at) || ends_before(*b.box, *a.box, at)) return true;
+  }
+  return false;
+}
+
+std::string NameText(const Model& model, const AccessTo& to) {
+  return graph::Quoted(to.state != nullptr ? to.state->name : model.buffers[to.buffer].name);
+}
+std::string ShapeText(const Model& model, const Extent& extent) {
+  std::string text = "{";
+  for (int i = 0; i < extent.rank; ++i) {
+    const Dim& dim = extent.dims[static_cast<size_t>(i)];
+    const ParamDecl* param = dim.is_constant() ? nullptr : graph::ParamOf(model, dim);
+    text += i > 0 ? ", " : "";
+    text += dim.is_constant() ? std::to_string(dim.value) : param != nullptr ? std::string(param->name.view()) : "?";
+  }
+  return text + "}";
+}
+
+template <class Text>
+void RefuseAccess(const DeclarationSink& sink, const Name& node, Text text) {
+  sink.Visit([&](auto& to) { to.Refuse([&] { return graph::Prefix(sink.model(), "node", node) + ": " + text(); }); });
+}
+
+}  // namespace
+
+void CheckCount(const DeclarationSink& sink, const Name& node, const AccessTo& count) {
+  const Model& model = sink.model();
+  if (!IsOfGraph(model, count)) return;
+  const Extent extent = ExtentOf(model, count);
+  bool one = IsExtent(extent);
+  for (int i = 0; one && i < extent.rank; ++i) one = extent.dims[static_cast<size_t>(i)] == Dim(1);
+  if (one) return;
+  RefuseAccess(sink, node, [&] {
+    return "its count is " + ShapeText(model, extent) + " elements of " + NameText(model, count) +
+           "; a CountOf reads one integer; name a buffer of one element, or one element of a larger buffer, as in "
+           "ps::Read(counts, ps::Slice({i}, {1}))";
+  });
+}
+
+void CheckSameShape(const DeclarationSink& sink, const Name& node, const char* what, const AccessTo& from,
+                    const AccessTo& to) {
+  const Model& model = sink.model();
+  if (!IsOfGraph(model, from) || !IsOfGraph(model, to)) return;
+  const Extent taken = ExtentOf(model, from), given = ExtentOf(model, to);
+  if (!IsExtent(taken) || !IsExtent(given) || taken == given) return;
+  RefuseAccess(sink, node, [&] {
+    return "reads " + ShapeText(model, taken) + " elements of " + NameText(model, from) + " and writes " +
+           ShapeText(model, given) + " of " + NameText(model, to) + "; " + what +
+           " reads and writes boxes of one shape; declare both with the same constants and parameters";
+  });
+}
+
+void CheckRoom(const DeclarationSink& sink, const Name& node, const AccessTo& from, const AccessTo& to) {
+  const Model& model = sink.model();
+  if (!IsOfGraph(model, from) || !IsOfGraph(model, to)) return;
+  const Extent taken = ExtentOf(model, from), given = ExtentOf(model, to);
+  if (!IsExtent(taken) || !IsExtent(given)) return;
+  const bool is_row = given.rank == 1;
+  const bool has_room =
+      taken == given || (given.dims[0].is_constant() && given.dims[0].value >= MostElements(model, taken));
+  if (is_row && has_room) return;
+  RefuseAccess(sink, node, [&] {
+    return "reads " + ShapeText(model, taken) + " elements of " + NameText(model, from) + " and may write as many to " +
+           ShapeText(model, given) + " of " + NameText(model, to) +
+           "; a Select may keep all; write to one dimension of at least as many elements";
+  });
+}
+
+void CheckMaximum(const DeclarationSink& sink, const Name& node, const Dim& max, const AccessTo& from) {
+  const Model& model = sink.model();
+  if (!IsOfGraph(model, from)) return;
+  const Extent taken = ExtentOf(model, from);
+  if (!IsExtent(taken) || taken == Extent(max)) return;
+  RefuseAccess(sink, node, [&] {
+    return "its CountOf has a maximum of " + ShapeText(model, Extent(max)) + " and it reads " +
+           ShapeText(model, taken) + " elements of " + NameText(model, from) +
+           "; a count is of the first elements of one dimension; name that dimension as its maximum";
+  });
+}
+
+void CheckInPlace(const DeclarationSink& sink, const Name& node, const char* what, const AccessTo& from,
+                  const AccessTo& to) {
+  const Model& model = sink.model();
+  if (!IsOfGraph(model, from) || !IsOfGraph(model, to) || from.state != to.state) return;
+  if (from.state == nullptr &&
+      graph::BaseOf(model, BufferId(from.buffer)) != graph::BaseOf(model, BufferId(to.buffer))) {
+    return;
+  }
+  const bool is_same = from.buffer == to.buffer && *from.box == *to.box;
+  if (is_same || AreApart(model, from, to)) return;
+  RefuseAccess(sink, node, [&] {
+    return "reads elements of " + NameText(model, from) + " and writes others of " + NameText(model, to) +
+           ", which may be the same memory; " + what +
+           " writes to the elements that it reads, or to memory that it does not read; name the same box, or another "
+           "buffer";
+  });
+}
+
+MostRows MostRowsOf(const Model& model, const Extent& extent) {
+  if (!IsExtent(extent) || MostElements(model, extent) <= 1) return {1, 1};
+  const int64_t width = MostElements(model, Extent(extent.dims[static_cast<size_t>(extent.rank) - 1]));
+  const int64_t rows = extent.rank == 1   ? 1
+                       : extent.rank == 2 ? MostElements(model, Extent(extent.dims[0]))
+                                          : MostElements(model, Extent(extent.dims[0], extent.dims[1]));
+  return {rows, width};
+}
+
+}  // namespace penstock::detail

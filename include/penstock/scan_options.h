@@ -1,0 +1,29 @@
+// ScanOptions: which elements a Scan (scan.h) combines for each, and in which order.
+//
+// Threads: plain values.
+#pragma once
+
+#include "penstock/detail/cplusplus20.h"
+
+#include <cstdint>
+
+namespace penstock {
+
+// Whether the result for an element has the element in it.
+enum class ScanKind : uint8_t { kInclusive, kExclusive };
+
+// In which order an algorithm combines values.
+enum class CombineOrder : uint8_t {
+  kFixed,  // the one that its header describes: the same bits everywhere
+  kAny,  // whichever is fastest; as long as none is faster, the fixed one
+};
+
+struct ScanOptions {
+  ScanKind kind = ScanKind::kInclusive;  // whether the result for an element has the element in it
+  CombineOrder order = CombineOrder::kFixed;  // in which order elements are combined
+};
+// The options of an exclusive Scan, and of an inclusive one.
+inline constexpr ScanOptions kExclusive{.kind = ScanKind::kExclusive};
+inline constexpr ScanOptions kInclusive{.kind = ScanKind::kInclusive};
+
+}  // namespace penstock

@@ -1,0 +1,193 @@
+// What CountOf, Transform and Scan declare: their nodes, buffers and options, and that each mistake is told once, by
+// the name and the line that the user gave.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "graph/plan/plan.h"
+#include "penstock/scan.h"
+#include "penstock/transform.h"
+#include "tests/support/status.h"
+
+namespace penstock::graph::algorithms_test {
+namespace {
+
+constexpr int64_t kTwoLevels = int64_t{2048} * 2048, kThreeLevels = kTwoLevels + 1;
+
+struct Add {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, float* y) const { y[i] += 1; }
+};
+struct Negative {
+  PENSTOCK_HOST_DEVICE float operator()(float x) const { return -x; }
+};
+
+Name At(const char* name, int line) { return Name(name, "dir/a.cc", line); }
+
+std::string MistakesOf(const Graph& g, bool is_cuda = false) {
+  PlanOptions options;
+  options.devices = {{is_cuda ? "cuda:0" : "host:0", is_cuda, 0, int64_t{1} << 40}};
+  const absl::StatusOr<Plan> plan = MakePlan(g.model(), options);
+  return plan.ok() ? "OK" : Text(plan.status());
+}
+std::string NamesOf(const Graph& g) {
+  std::string names;
+  for (const NodeDecl& node : g.model().nodes) {
+    names += std::string(node.name.view()) + "@" + std::to_string(node.name.source().line) + " ";
+  }
+  for (const BufferDecl& buffer : g.model().buffers) {
+    if (buffer.role != BufferRole::kInternal) continue;
+    names += std::string(buffer.name.view()) + "[" + std::to_string(buffer.extent.dims[0].value) + "] ";
+  }
+  return names;
+}
+
+TEST(DeclaredScan, HasTwoNodesForEachFactorOf2048AndBuffersBetween) {
+  const struct {
+    Extent extent;
+    const char* names;
+  } kCases[] = {
+      {0, "s@5 "},
+      {2048, "s@5 "},
+      {{700, 2048}, "s@5 "},
+      {2049, "s@5 s/scan 2@5 s/scan@5 s/partials[2] s/before[2] "},
+      {{3, 5, 2049}, "s@5 s/scan 2@5 s/scan@5 s/partials[30] s/before[30] "},
+      {kTwoLevels, "s@5 s/scan 2@5 s/scan@5 s/partials[2048] s/before[2048] "},
+      {kThreeLevels,
+       "s@5 s/level 2@5 s/scan 3@5 s/scan 2@5 s/scan@5 s/partials[2049] s/before[2049] s/partials 2[2] s/before 2[2] "},
+  };
+  for (const auto& c : kCases) {
+    Graph g("g");
+    Scan(g, At("s", 5), Read(g.Input<float>("x", c.extent)), Write(g.Output<double>("y", c.extent)));
+    EXPECT_EQ(NamesOf(g), c.names);
+    EXPECT_EQ(MistakesOf(g), "OK") << c.names;
+    bool first = true;
+    for (const NodeDecl& node : g.model().nodes) {
+      EXPECT_EQ(node.extent, c.extent);
+      EXPECT_TRUE(node.by_rows);
+      EXPECT_EQ(node.later, !first) << node.name.view();
+      first = false;
+    }
+  }
+}
+
+TEST(DeclaredScan, IsNamedInItsScopeAndPassesItsOptionsToAllOfItsNodes) {
+  Graph g("g");
+  const NodeRef before = g.Host("before", [] {});
+  {
+    const auto scope = g.Scope("step");
+    auto x = g.Input<float>("x", 5000);
+    const ScanNode scan =
+        Scan(g, At("s", 7), Read(x), Write(g.Output<float>("y", 5000))).After(before).On(0).Priority(3);
+    g.Host("after", [] {}).After(scan);
+  }
+  EXPECT_EQ(NamesOf(g).substr(NamesOf(g).find("step/s@")).substr(0, 40), "step/s@7 step/s/scan 2@7 step/s/scan@7 s");
+  for (int32_t n = 1; n < 4; ++n) {
+    EXPECT_EQ(g.model().nodes[n].device, 0) << n;
+    EXPECT_EQ(g.model().nodes[n].priority, 3) << n;
+  }
+  EXPECT_EQ(g.model().nodes[1].after, std::vector<DeclId>{DeclId(0)});
+  EXPECT_EQ(g.model().nodes[4].after, std::vector<DeclId>{DeclId(3)});  // the result is there
+}
+
+TEST(DeclaredScan, TellsAMistakeOnce) {
+  const std::string one = "graph 'g' node 's' (a.cc:5)";
+  const auto mistakes = [](const Extent& taken, const Box& from, const Extent& given, const Box& to) {
+    Graph g("g");
+    Scan(g, At("s", 5), Read(g.Input<float>(At("x", 1), taken), from), Write(g.Output<float>(At("y", 2), given), to));
+    return MistakesOf(g);
+  };
+  EXPECT_EQ(mistakes(5000, {}, 4999, {}),
+            one +
+                ": reads {5000} elements of 'x' (a.cc:1) and writes {4999} of 'y' (a.cc:2); a Scan reads and writes "
+                "boxes of one shape; declare both with the same constants and parameters");
+  EXPECT_NE(mistakes({4, 6}, {}, {6, 4}, {}), "OK");
+  EXPECT_NE(mistakes({4, 6}, {}, 24, {}), "OK");
+  EXPECT_EQ(mistakes({4, 6}, Slice({1, 1}, {2, 3}), {2, 3}, {}), "OK");
+  EXPECT_EQ(mistakes(9000, Slice({5000}, {4001}), 4001, {}).find('\n'), std::string::npos);
+  {
+    Graph g("g"), other("other");
+    Scan(g, At("s", 5), Read(other.Input<float>("x", kThreeLevels)), Write(g.Output<float>("y", 5000)));
+    EXPECT_EQ(MistakesOf(g),
+              one +
+                  ": access 0 is to a buffer of another graph; a handle is good in the graph that made it; declare "
+                  "the buffer in this graph");
+  }
+  {
+    Graph g("g");
+    Scan(g, At("s", 5), Read(g.Input<float>("x", 5000)), Write(g.Output<float>("y", 5000))).On(4);
+    EXPECT_EQ(MistakesOf(g), one + ": pinned to device 4; the runtime has 0 (host:0); pin it to one of these");
+  }
+  {
+    Graph g("g");
+    Scan(g, At("s", 5), Read(g.Input<float>("x", 5000)), Write(g.Output<float>("y", 5000)));
+    EXPECT_EQ(MistakesOf(g, true),
+              one +
+                  " on cuda:0: declared in a.cc, which nvcc did not compile; compile this file as CUDA or pin the node "
+                  "to a host device");
+  }
+  {
+    Graph g("g");
+    float (*const op)(float, float) = nullptr;
+    Scan(g, At("s", 5), Read(g.Input<float>("x", 5)), Write(g.Output<float>("y", 5)), op, 0);
+    EXPECT_EQ(MistakesOf(g), one + ": the operation is null; give one that can be called");
+  }
+}
+
+TEST(DeclaredScan, WritesWhatItReadsOrOtherMemory) {
+  const auto mistakes = [](const Box& from, const Box& to, bool by_alias = false) {
+    Graph g("g");
+    auto x = g.InOut<float>(At("x", 1), {8, 10});
+    Scan(g, At("s", 5), Read(x, from), Write(by_alias ? g.Alias(At("z", 2), x, Slice({0, 0}, {8, 10})) : x, to));
+    return MistakesOf(g);
+  };
+  EXPECT_EQ(mistakes({}, {}), "OK");
+  EXPECT_EQ(mistakes(Slice({1, 2}, {3, 4}), Slice({1, 2}, {3, 4})), "OK");
+  EXPECT_EQ(mistakes(Slice({1, 2}, {3, 4}), Slice({4, 2}, {3, 4})), "OK");
+  EXPECT_EQ(mistakes(Slice({1, 2}, {3, 4}), Slice({1, 6}, {3, 4})), "OK");
+  EXPECT_EQ(
+      mistakes(Slice({1, 2}, {3, 4}), Slice({1, 3}, {3, 4})),
+      "graph 'g' node 's' (a.cc:5): reads elements of 'x' (a.cc:1) and writes others of 'x' (a.cc:1), which may be "
+      "the same memory; a Scan writes to the elements that it reads, or to memory that it does not read; name the "
+      "same box, or another buffer");
+  EXPECT_NE(mistakes({}, {}, true), "OK");
+}
+
+TEST(DeclaredCount, IsOneElementAndItsMaximumThatOfTheElements) {
+  Graph g("g");
+  auto counts = g.Input<int32_t>(At("counts", 1), 3);
+  auto x = g.InOut<float>(At("x", 2), 100);
+  g.ParallelFor(At("p", 5), CountOf(counts, 100), Add{}, ReadWrite(x));
+  g.ParallelFor("good", CountOf(Read(counts, Slice({2}, {1})), 100), Add{}, ReadWrite(x));
+  Scan(g, At("s", 6), CountOf(Read(counts, Slice({2}, {1})), 99), Read(x), Write(x));
+  EXPECT_EQ(
+      MistakesOf(g),
+      "graph 'g': 2 mistakes:\n  graph 'g' node 'p' (a.cc:5): its count is {3} elements of 'counts' (a.cc:1); a "
+      "CountOf reads one integer; name a buffer of one element, or one element of a larger buffer, as in "
+      "ps::Read(counts, ps::Slice({i}, {1}))\n  graph 'g' node 's' (a.cc:6): its CountOf has a maximum of {99} and "
+      "it reads {100} elements of 'x' (a.cc:2); a count is of the first elements of one dimension; name that "
+      "dimension as its maximum");
+  Graph other("other");
+  void (*const f)(int64_t, float*) = nullptr;
+  other.ParallelFor(At("p", 5), CountOf(counts, 100), f, ReadWrite(other.InOut<float>("x", 100)));
+  const std::string text = MistakesOf(other);
+  EXPECT_NE(text.find("node 'p' (a.cc:5): the functor is null"), std::string::npos) << text;
+  EXPECT_NE(text.find("node 'p' (a.cc:5): access 0 is to a buffer of another graph"), std::string::npos) << text;
+}
+
+TEST(DeclaredTransform, TakesElementsOfOneShape) {
+  Graph g("g");
+  auto n = g.Param<int>("n", AtMost(9));
+  auto x = g.Input<float>(At("x", 1), n), y = g.Input<float>(At("y", 2), 9);
+  auto z = g.Output<float>(At("z", 3), n);
+  Transform(g, "good", Read(x), Write(z), Negative{});
+  EXPECT_EQ(MistakesOf(g), "OK");
+  Transform(g, At("t", 5), Read(y), Write(z), Negative{});
+  EXPECT_EQ(
+      MistakesOf(g),
+      "graph 'g' node 't' (a.cc:5): reads {9} elements of 'y' (a.cc:2) and writes {n} of 'z' (a.cc:3); a Transform "
+      "reads and writes boxes of one shape; declare both with the same constants and parameters");
+}
+
+}  // namespace
+}  // namespace penstock::graph::algorithms_test

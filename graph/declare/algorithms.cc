@@ -54,7 +54,7 @@ void RefuseAccess(const DeclarationSink& sink, const Name& node, Text text) {
 
 }  // namespace
 
-void CheckCount(const DeclarationSink& sink, const Name& node, const AccessTo& count) {
+void CheckCount(const DeclarationSink& sink, const Name& node, const char* what, const AccessTo& count) {
   const Model& model = sink.model();
   if (!IsOfGraph(model, count)) return;
   const Extent extent = ExtentOf(model, count);
@@ -62,9 +62,8 @@ void CheckCount(const DeclarationSink& sink, const Name& node, const AccessTo& c
   for (int i = 0; one && i < extent.rank; ++i) one = extent.dims[static_cast<size_t>(i)] == Dim(1);
   if (one) return;
   RefuseAccess(sink, node, [&] {
-    return "its count is " + ShapeText(model, extent) + " elements of " + NameText(model, count) +
-           "; a CountOf reads one integer; name a buffer of one element, or one element of a larger buffer, as in "
-           "ps::Read(counts, ps::Slice({i}, {1}))";
+    return "its count is " + ShapeText(model, extent) + " elements of " + NameText(model, count) + "; " + what +
+           " one integer; name a buffer of one element, or one element of a larger buffer, with ps::Slice({i}, {1})";
   });
 }
 
@@ -86,14 +85,13 @@ void CheckRoom(const DeclarationSink& sink, const Name& node, const AccessTo& fr
   if (!IsOfGraph(model, from) || !IsOfGraph(model, to)) return;
   const Extent taken = ExtentOf(model, from), given = ExtentOf(model, to);
   if (!IsExtent(taken) || !IsExtent(given)) return;
-  const bool is_row = given.rank == 1;
-  const bool has_room =
-      taken == given || (given.dims[0].is_constant() && given.dims[0].value >= MostElements(model, taken));
-  if (is_row && has_room) return;
+  const Dim& room = given.dims[0];
+  const bool has_room = taken == given || (room.is_constant() && room.value >= MostElements(model, taken));
+  if (taken.rank == 1 && given.rank == 1 && has_room) return;
   RefuseAccess(sink, node, [&] {
     return "reads " + ShapeText(model, taken) + " elements of " + NameText(model, from) + " and may write as many to " +
            ShapeText(model, given) + " of " + NameText(model, to) +
-           "; a Select may keep all; write to one dimension of at least as many elements";
+           "; a Select may keep all; read one dimension, and write to one of at least as many elements";
   });
 }
 
@@ -109,8 +107,8 @@ void CheckMaximum(const DeclarationSink& sink, const Name& node, const Dim& max,
   });
 }
 
-void CheckInPlace(const DeclarationSink& sink, const Name& node, const char* what, const AccessTo& from,
-                  const AccessTo& to) {
+void CheckInPlace(const DeclarationSink& sink, const Name& node, const AccessTo& from, const AccessTo& to,
+                  bool may_be_same) {
   const Model& model = sink.model();
   if (!IsOfGraph(model, from) || !IsOfGraph(model, to) || from.state != to.state) return;
   if (from.state == nullptr &&
@@ -118,12 +116,13 @@ void CheckInPlace(const DeclarationSink& sink, const Name& node, const char* wha
     return;
   }
   const bool is_same = from.buffer == to.buffer && *from.box == *to.box;
-  if (is_same || AreApart(model, from, to)) return;
+  if ((is_same && may_be_same) || AreApart(model, from, to)) return;
   RefuseAccess(sink, node, [&] {
-    return "reads elements of " + NameText(model, from) + " and writes others of " + NameText(model, to) +
-           ", which may be the same memory; " + what +
-           " writes to the elements that it reads, or to memory that it does not read; name the same box, or another "
-           "buffer";
+    return "reads " + NameText(model, from) + " and writes " + NameText(model, to) +
+           ", which may be the same memory; it writes " +
+           (may_be_same
+                ? "the elements that it reads, or memory that it does not read; name the same box, or another buffer"
+                : "memory that it does not read; name another buffer");
   });
 }
 

@@ -22,6 +22,7 @@
 #include "penstock/run.h"
 #include "penstock/runtime.h"
 #include "penstock/scan.h"
+#include "penstock/select.h"
 #include "penstock/settings.h"
 #include "penstock/sharded.h"
 #include "penstock/sharded_state.h"

@@ -6,7 +6,8 @@
 //
 // Rows      of a buffer or a box of two or three dimensions are scanned each alone.
 // Values    are those that are read, each converted to the type V of the result, which may be another: int32_t to
-//           int64_t, half to float. y may be x, with the same box. A CountOf before them scans the first of them only.
+//           int64_t, half to float. y may be x, with the same box. A CountOf before them scans the first of them only;
+//           the other elements of y are unspecified in a Buffer, and keep their values in memory that outlives the run.
 // Result    has at most 64 bytes. An exclusive Scan gives the first element of a row the initial value: the one that
 // the
 //           call names, or the identity of the operation. An inclusive one has none unless the call names it.

@@ -52,6 +52,12 @@ struct Tile {
 struct Plus {
   PS_HOST_DEVICE float operator()(float a, float b) const { return a + b; }
 };
+struct IsPositive {
+  PS_HOST_DEVICE bool operator()(float x) const { return x > 0; }
+};
+struct Scale {
+  PS_HOST_DEVICE void operator()(int64_t i, float by, float* y) const { y[i] *= by; }
+};
 struct Product {
   PS_HOST_DEVICE float operator()(int64_t i, const float* x, float by, ps::View<float> y) const {
     return y(i) = x[i] * by;
@@ -214,6 +220,17 @@ Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::Replicate
   g.Repeat("repeat", n, body);
   g.Repeat("repeat count", ps::Read(count), body);
   g.Repeat("repeat few", ps::Read(few, ps::Slice({1}, {1})), body);
+  const auto rest = g.Buffer<float>("rest", n);
+  ps::Select(g, "select", ps::Read(x), ps::Write(rest), ps::Write(few, ps::Slice({0}, {1})), IsPositive{});
+  ps::Select(g, "select of", ps::CountOf(count, n), ps::Read(x), ps::Write(rest), ps::Write(count), IsPositive{});
+  ps::Scan(g, "scan", ps::Read(x), ps::Write(rest)).After(add).On(0).Priority(1);
+  ps::Scan(g, "scan before", ps::Read(x), ps::Write(rest), ps::Max(), ps::kExclusive);
+  ps::Scan(g, "scan from", ps::Read(x), ps::Write(rest), Plus{}, 1, {.order = ps::CombineOrder::kAny});
+  ps::Scan(g, "scan of", ps::CountOf(count, n), ps::Read(x), ps::Write(rest));
+  ps::Scan(g, "scan of from", ps::CountOf(count, n), ps::Read(x), ps::Write(rest), ps::Plus(), 1, ps::kInclusive);
+  ps::Transform(g, "transform", ps::Read(x), ps::Write(rest), IsPositive{});
+  ps::Transform(g, "transform two", ps::Read(x), ps::Read(rest), ps::Write(rest), Plus{});
+  g.ParallelFor("counted", ps::CountOf(ps::Read(few, ps::Slice({1}, {1})), n), Scale{}, alpha, ps::ReadWrite(rest));
   ps::Reduce(g, "reduce", replicas, Plus{}, 0);
   ps::Broadcast(g, "broadcast", replicas, 0);
   return {x, y, n};

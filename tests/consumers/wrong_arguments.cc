@@ -1,5 +1,7 @@
 // Calls with an argument that does not fit. scripts/check_headers.sh compiles them and looks for the texts of the
 // comments in front of a call, patterns of grep, among the errors that g++ gives for this call.
+#include <vector>
+
 #include "penstock/ps.h"
 
 namespace {
@@ -36,6 +38,17 @@ struct IsSmall {
 };
 struct Large {
   char bytes[300];
+};
+struct IsLow {
+  bool operator()(float x) const { return x < 1; }
+};
+struct Owns {
+  std::vector<float> bounds;
+  bool operator()(float x) const { return x < bounds[0]; }
+};
+struct Sum {
+  std::vector<float> terms;
+  float operator()(float a, float b) const { return a + b; }
 };
 
 void Declare(ps::Graph& g, ps::ParamHandle<float> a, ps::BufferHandle<float> x, ps::BufferHandle<double> d,
@@ -97,6 +110,32 @@ void Declare(ps::Graph& g, ps::ParamHandle<float> a, ps::BufferHandle<float> x, 
   g.While("w", ps::When(IsSmall{}, ps::ReadWrite(x)).Count(n), {}, [](ps::Graph&) {});
   // the number of iterations of a Repeat is an integer
   g.Repeat("r", ps::Read(x), [](ps::Graph&) {});
+  // the count of a CountOf is one integer
+  g.ParallelFor("c", ps::CountOf(x, 8), Product{}, ps::Read(x));
+  // a Read of T gives a functor const T\* or View<const T>
+  g.ParallelFor("c", ps::CountOf(n, 8), Product{}, ps::Read(d));
+  // the functor of a Transform takes one element of each buffer that is read
+  ps::Transform(g, "t", ps::Read(x), ps::Read(x), ps::Write(x), IsLow{});
+  // the functor of a Transform goes to the device as bytes: it must be trivially copyable
+  ps::Transform(g, "t", ps::Read(x), ps::Write(x), Owns{});
+  // the operation of a Scan takes two values of the result's type and returns one
+  ps::Scan(g, "s", ps::Read(x), ps::Write(x), Either{}, 0);
+  // the operation of a Scan is trivially copyable
+  ps::Scan(g, "s", ps::Read(x), ps::Write(x), Sum{}, 0);
+  // name the initial value of the Scan after its operation
+  ps::Scan(g, "s", ps::Read(p), ps::Write(p), Either{});
+  // the elements of a Scan do not convert to the type of the result
+  ps::Scan(g, "s", ps::Read(x), ps::Write(p), Either{}, Pair(1));
+  // the result of a Scan has at most 64 bytes for each element
+  ps::Scan(g, "s", ps::Read(g.Input<Large>("l", 8)), ps::Write(g.Buffer<Large>("b", 8)));
+  // the count of a Select is one integer
+  ps::Select(g, "k", ps::Read(x), ps::Write(x), ps::Write(x), IsLow{});
+  // the predicate of a Select is trivially copyable
+  ps::Select(g, "k", ps::Read(x), ps::Write(x), ps::Write(n), Owns{});
+  // the predicate of a Select takes one element and returns a bool
+  ps::Select(g, "k", ps::Read(x), ps::Write(x), ps::Write(n), Either{});
+  // the elements of a Select do not convert to the type of the result
+  ps::Select(g, "k", ps::Read(x), ps::Write(p), ps::Write(n), IsLow{});
 }
 
 }  // namespace

@@ -35,8 +35,9 @@ struct AccessTo {
       : buffer(access.buffer.index()), graph(access.buffer.graph()), box(&access.box), state(access.state.get()) {}
 };
 // Keep a mistake for Compile unless the count is one element in every run, both have one shape in every run, or there
-// is room for all that `from` has. `what` is "a Transform". What is no access of this graph is told with the node.
-PENSTOCK_EXPORT void CheckCount(const DeclarationSink& sink, const Name& node, const AccessTo& count);
+// is room for all that `from` has. `what` is "a CountOf reads" or "a Transform". What is no access of this graph is
+// told with the node.
+PENSTOCK_EXPORT void CheckCount(const DeclarationSink& sink, const Name& node, const char* what, const AccessTo& count);
 PENSTOCK_EXPORT void CheckSameShape(const DeclarationSink& sink, const Name& node, const char* what,
                                     const AccessTo& from, const AccessTo& to);
 PENSTOCK_EXPORT void CheckRoom(const DeclarationSink& sink, const Name& node, const AccessTo& from, const AccessTo& to);
@@ -70,7 +71,8 @@ class CountedDeclaration {
     if constexpr (!kFits) Explain<AsFunctor<F>, A...>();
     static_assert(!kIsDeviceLambda<F>, "a __device__ lambda has no host code; make it __host__ __device__");
     if (IsNull(f)) AlgorithmDeclaration::RefuseNull(graph, name, "functor");
-    CheckCount(AlgorithmDeclaration::Sink(graph), AlgorithmDeclaration::InScope(graph, name), extent.count);
+    CheckCount(AlgorithmDeclaration::Sink(graph), AlgorithmDeclaration::InScope(graph, name), "a CountOf reads",
+               extent.count);
     if constexpr (kFits) {
       Counted<F, C> counted{std::move(f)};
       return AlgorithmDeclaration::AddParallelFor<kNvcc, 1>(graph, std::move(name), extent.max, counted, extent.count,

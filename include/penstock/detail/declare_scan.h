@@ -25,11 +25,11 @@ namespace penstock::detail {
 struct NoCount {};
 struct NoValue {};
 
-// Keep a mistake for Compile unless a count's maximum is what the elements have; or if what is written may be other
-// elements of the buffer that is read.
+// Keep a mistake for Compile unless a count's maximum is what the elements have; or if what is written may be elements
+// that are read, or if it `may_be_same`, others than these.
 PENSTOCK_EXPORT void CheckMaximum(const DeclarationSink& sink, const Name& node, const Dim& max, const AccessTo& from);
-PENSTOCK_EXPORT void CheckInPlace(const DeclarationSink& sink, const Name& node, const char* what, const AccessTo& from,
-                                  const AccessTo& to);
+PENSTOCK_EXPORT void CheckInPlace(const DeclarationSink& sink, const Name& node, const AccessTo& from,
+                                  const AccessTo& to, bool may_be_same);
 // The most rows and the most elements of a row that an extent can have.
 struct MostRows {
   int64_t rows, width;
@@ -40,6 +40,13 @@ PENSTOCK_EXPORT MostRows MostRowsOf(const Model& model, const Extent& extent);
 inline Name LevelName(const Name& of, const char* what, int level) {
   const SourceLine& at = of.source();
   return (level == 1 ? Name(what, at.file, at.line) : Name(what, level, at.file, at.line)).In(of);
+}
+
+// What is written if a count may end before the elements do.
+template <bool kSome, class V>
+PENSTOCK_HIDDEN auto WrittenBy(const AccessOf<V, AccessMode::kWrite>& to) {
+  if constexpr (!kSome) return to;
+  else return AccessOf<V, AccessMode::kWriteSome>{to.buffer, to.box, to.unordered, to.state, to.uncopied};
 }
 
 // The levels of one Scan of values of type V, after the nodes of its elements.
@@ -115,9 +122,9 @@ class ScanDeclaration {
     const Name node = AlgorithmDeclaration::InScope(graph, name);
     if (IsNull(op)) AlgorithmDeclaration::RefuseNull(graph, name, "operation");
     CheckSameShape(sink, node, "a Scan", from, to);
-    CheckInPlace(sink, node, "a Scan", from, to);
+    CheckInPlace(sink, node, from, to, true);
     if constexpr (!std::is_same_v<Count, NoCount>) {
-      CheckCount(sink, node, count.count);
+      CheckCount(sink, node, "a CountOf reads", count.count);
       CheckMaximum(sink, node, count.max, from);
     }
     const bool exclusive = options.kind == ScanKind::kExclusive;
@@ -166,20 +173,18 @@ class ScanDeclaration {
                                              bool has_initial, bool exclusive) {
     const Extent extent = FindAccessed(graph.model(), from).extent;
     ScanLevels<kNvcc, Op, V, G, Count> levels(graph, name, extent, count, op, initial, has_initial);
-    constexpr bool kHasCount = levels.kHasCount;
+    constexpr bool kHasCount = ScanLevels<kNvcc, Op, V, G, Count>::kHasCount;
+    const auto written = WrittenBy<kHasCount>(to);
     if (!levels.has_several()) {
-      const NodeRef only = levels.Add(
-          name, LeafPrefixes<Op, V, true, kHasCount, false>(1, op, initial, has_initial, !exclusive, false), from, to);
+      const LeafPrefixes<Op, V, true, kHasCount, false> leaf(1, op, initial, has_initial, !exclusive, false);
+      const NodeRef only = levels.Add(name, leaf, from, written);
       return {only, only};
     }
     const BufferHandle<V> totals = levels.Values("partials", 1);
     const NodeRef first = levels.Add(name, LeafTotals<Op, V, true, kHasCount>(1, op, initial), from, WriteSome(totals));
     const BufferHandle<V> before = levels.Before(totals);
-    const NodeRef last =
-        levels.Add(LevelName(name, "scan", 1),
-                   LeafPrefixes<Op, V, true, kHasCount, true>(1, op, initial, has_initial, !exclusive, true),
-                   Read(before), from, to);
-    return {first, last};
+    const LeafPrefixes<Op, V, true, kHasCount, true> leaf(1, op, initial, has_initial, !exclusive, true);
+    return {first, levels.Add(LevelName(name, "scan", 1), leaf, Read(before), from, written)};
   }
 };
 

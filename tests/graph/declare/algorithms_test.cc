@@ -1,5 +1,5 @@
-// What CountOf, Transform and Scan declare: their nodes, buffers and options, and that each mistake is told once, by
-// the name and the line that the user gave.
+// What CountOf, Transform, Scan and Select declare: their nodes, buffers and options, and that each mistake is told
+// once, by the name and the line that the user gave.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -7,6 +7,7 @@
 
 #include "graph/plan/plan.h"
 #include "penstock/scan.h"
+#include "penstock/select.h"
 #include "penstock/transform.h"
 #include "tests/support/status.h"
 
@@ -145,11 +146,9 @@ TEST(DeclaredScan, WritesWhatItReadsOrOtherMemory) {
   EXPECT_EQ(mistakes(Slice({1, 2}, {3, 4}), Slice({1, 2}, {3, 4})), "OK");
   EXPECT_EQ(mistakes(Slice({1, 2}, {3, 4}), Slice({4, 2}, {3, 4})), "OK");
   EXPECT_EQ(mistakes(Slice({1, 2}, {3, 4}), Slice({1, 6}, {3, 4})), "OK");
-  EXPECT_EQ(
-      mistakes(Slice({1, 2}, {3, 4}), Slice({1, 3}, {3, 4})),
-      "graph 'g' node 's' (a.cc:5): reads elements of 'x' (a.cc:1) and writes others of 'x' (a.cc:1), which may be "
-      "the same memory; a Scan writes to the elements that it reads, or to memory that it does not read; name the "
-      "same box, or another buffer");
+  EXPECT_EQ(mistakes(Slice({1, 2}, {3, 4}), Slice({1, 3}, {3, 4})),
+            "graph 'g' node 's' (a.cc:5): reads 'x' (a.cc:1) and writes 'x' (a.cc:1), which may be the same memory; it "
+            "writes the elements that it reads, or memory that it does not read; name the same box, or another buffer");
   EXPECT_NE(mistakes({}, {}, true), "OK");
 }
 
@@ -160,13 +159,12 @@ TEST(DeclaredCount, IsOneElementAndItsMaximumThatOfTheElements) {
   g.ParallelFor(At("p", 5), CountOf(counts, 100), Add{}, ReadWrite(x));
   g.ParallelFor("good", CountOf(Read(counts, Slice({2}, {1})), 100), Add{}, ReadWrite(x));
   Scan(g, At("s", 6), CountOf(Read(counts, Slice({2}, {1})), 99), Read(x), Write(x));
-  EXPECT_EQ(
-      MistakesOf(g),
-      "graph 'g': 2 mistakes:\n  graph 'g' node 'p' (a.cc:5): its count is {3} elements of 'counts' (a.cc:1); a "
-      "CountOf reads one integer; name a buffer of one element, or one element of a larger buffer, as in "
-      "ps::Read(counts, ps::Slice({i}, {1}))\n  graph 'g' node 's' (a.cc:6): its CountOf has a maximum of {99} and "
-      "it reads {100} elements of 'x' (a.cc:2); a count is of the first elements of one dimension; name that "
-      "dimension as its maximum");
+  EXPECT_EQ(MistakesOf(g),
+            "graph 'g': 2 mistakes:\n  graph 'g' node 'p' (a.cc:5): its count is {3} elements of 'counts' (a.cc:1); a "
+            "CountOf reads one integer; name a buffer of one element, or one element of a larger buffer, with "
+            "ps::Slice({i}, {1})\n  graph 'g' node 's' (a.cc:6): its CountOf has a maximum of {99} and it reads {100} "
+            "elements of 'x' (a.cc:2); a count is of the first elements of one dimension; name that dimension as its "
+            "maximum");
   Graph other("other");
   void (*const f)(int64_t, float*) = nullptr;
   other.ParallelFor(At("p", 5), CountOf(counts, 100), f, ReadWrite(other.InOut<float>("x", 100)));
@@ -187,6 +185,54 @@ TEST(DeclaredTransform, TakesElementsOfOneShape) {
       MistakesOf(g),
       "graph 'g' node 't' (a.cc:5): reads {9} elements of 'y' (a.cc:2) and writes {n} of 'z' (a.cc:3); a Transform "
       "reads and writes boxes of one shape; declare both with the same constants and parameters");
+}
+
+struct IsHot {
+  PENSTOCK_HOST_DEVICE bool operator()(float x) const { return x > 1; }
+};
+
+TEST(DeclaredSelect, IsTheNodesOfAScanOfCounts) {
+  const struct {
+    int64_t n;
+    const char* names;
+  } kCases[] = {
+      {2048, "s@5 "},
+      {2049, "s@5 s/scan 2@5 s/scan@5 s/partials[2] s/before[2] "},
+      {kThreeLevels,
+       "s@5 s/level 2@5 s/scan 3@5 s/scan 2@5 s/scan@5 s/partials[2049] s/before[2049] s/partials 2[2] s/before "
+       "2[2] "}};
+  for (const auto& c : kCases) {
+    Graph g("g");
+    Select(g, At("s", 5), Read(g.Input<float>("x", c.n)), Write(g.Output<float>("y", c.n)),
+           Write(g.Output<int32_t>("count", 1)), IsHot{});
+    EXPECT_EQ(NamesOf(g), c.names);
+    EXPECT_EQ(MistakesOf(g), "OK") << c.names;
+  }
+}
+
+TEST(DeclaredSelect, TellsEachMistakeOnce) {
+  const auto mistakes = [](const Extent& taken, const Extent& given, const Extent& counted) {
+    Graph g("g");
+    Select(g, At("s", 5), Read(g.Input<float>(At("x", 1), taken)), Write(g.Output<float>(At("y", 2), given)),
+           Write(g.Output<int64_t>(At("c", 3), counted)), IsHot{});
+    return MistakesOf(g);
+  };
+  EXPECT_EQ(mistakes(5000, 6000, 1), "OK");
+  EXPECT_EQ(mistakes(5000, 4999, 1),
+            "graph 'g' node 's' (a.cc:5): reads {5000} elements of 'x' (a.cc:1) and may write as many to {4999} of 'y' "
+            "(a.cc:2); a Select may keep all; read one dimension, and write to one of at least as many elements");
+  EXPECT_NE(mistakes({5, 10}, 50, 1), "OK");
+  EXPECT_NE(mistakes(50, {5, 10}, 1), "OK");
+  EXPECT_EQ(
+      mistakes(5000, 5000, 2),
+      "graph 'g' node 's' (a.cc:5): its count is {2} elements of 'c' (a.cc:3); a Select writes one integer; name a "
+      "buffer of one element, or one element of a larger buffer, with ps::Slice({i}, {1})");
+  Graph g("g");
+  auto x = g.InOut<float>(At("x", 1), 5000);
+  Select(g, At("s", 5), Read(x), Write(x), Write(g.Output<int64_t>("c", 1)), IsHot{});
+  EXPECT_EQ(MistakesOf(g),
+            "graph 'g' node 's' (a.cc:5): reads 'x' (a.cc:1) and writes 'x' (a.cc:1), which may be the same memory; it "
+            "writes memory that it does not read; name another buffer");
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+// How Select declares its nodes: one that counts what is kept of each leaf, the levels of a Scan of the counts, and one
+// that writes what is kept; for one leaf the last of them only.
+//
+// Threads: single-threaded.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+#include "penstock/detail/declare_algorithm.h"
+#include "penstock/detail/declare_scan.h"
+#include "penstock/detail/select_leaf.h"
+#include "penstock/export.h"
+#include "penstock/node_sequence.h"
+
+namespace penstock::detail {
+
+class SelectDeclaration {
+ public:
+  template <bool kNvcc, class G, class Count, class T, class V, class C, class F>
+  PENSTOCK_HIDDEN static NodeSequence Declare(G& graph, const Name& name, const Count& of,
+                                              const AccessOf<T, AccessMode::kRead>& from,
+                                              const AccessOf<V, AccessMode::kWrite>& to,
+                                              const AccessOf<C, AccessMode::kWrite>& count, const F& keep) {
+    constexpr bool kFits = Check<T, V, C, F>();
+    const DeclarationSink sink = AlgorithmDeclaration::Sink(graph);
+    const Name node = AlgorithmDeclaration::InScope(graph, name);
+    if (IsNull(keep)) AlgorithmDeclaration::RefuseNull(graph, name, "predicate");
+    CheckRoom(sink, node, from, to);
+    CheckInPlace(sink, node, from, to, false);
+    CheckCount(sink, node, "a Select writes", count);
+    if constexpr (!std::is_same_v<Count, NoCount>) {
+      CheckCount(sink, node, "a CountOf reads", of.count);
+      CheckMaximum(sink, node, of.max, from);
+    }
+    if constexpr (kFits) return Nodes<kNvcc>(graph, name, of, from, to, count, keep);
+    else __builtin_unreachable();  // does not compile
+  }
+
+ private:
+  template <class T, class V, class C, class F>
+  PENSTOCK_HIDDEN static constexpr bool Check() {
+    static_assert(std::integral<C> && !std::is_same_v<C, bool>, "penstock: the count of a Select is one integer");
+    static_assert(!kIsDeviceLambda<F>, "a __device__ lambda has no host code; make it __host__ __device__");
+    static_assert(
+        std::is_trivially_copyable_v<F>,
+        "penstock: the predicate of a Select is trivially copyable; nvcc's lambdas that capture are not: make "
+        "it a struct");
+    constexpr bool kConverts = std::is_convertible_v<T, V>;
+    static_assert(kConverts, "penstock: the elements of a Select do not convert to the type of the result");
+    constexpr bool kDecides = std::is_invocable_r_v<bool, const F&, const T&>;
+    static_assert(kDecides,
+                  "penstock: the predicate of a Select takes one element and returns a bool; its operator() is const");
+    return kConverts && kDecides;
+  }
+
+  template <bool kNvcc, class G, class Count, class T, class V, class C, class F>
+  PENSTOCK_HIDDEN static NodeSequence Nodes(G& graph, const Name& name, const Count& of,
+                                            const AccessOf<T, AccessMode::kRead>& from,
+                                            const AccessOf<V, AccessMode::kWrite>& to,
+                                            const AccessOf<C, AccessMode::kWrite>& count, const F& keep) {
+    const Extent extent = FindAccessed(graph.model(), from).extent;
+    const Plus plus;
+    const int64_t none = 0;
+    ScanLevels<kNvcc, Plus, int64_t, G, Count> levels(graph, name, extent, of, plus, none, true);
+    constexpr bool kHasCount = ScanLevels<kNvcc, Plus, int64_t, G, Count>::kHasCount;
+    const auto some = WrittenBy<true>(to);
+    if (!levels.has_several()) {
+      const NodeRef only = levels.Add(name, SelectLeaf<F, V, kHasCount, false>(keep), from, some, count);
+      return {only, only};
+    }
+    const BufferHandle<int64_t> totals = levels.Values("partials", 1);
+    const NodeRef first = levels.Add(name, LeafCounts<F, kHasCount>(keep), from, WriteSome(totals));
+    const BufferHandle<int64_t> before = levels.Before(totals);
+    const NodeRef last = levels.Add(LevelName(name, "scan", 1), SelectLeaf<F, V, kHasCount, true>(keep), Read(before),
+                                    from, some, count);
+    return {first, last};
+  }
+};
+
+}  // namespace penstock::detail

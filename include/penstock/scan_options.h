@@ -22,8 +22,9 @@ struct ScanOptions {
   ScanKind kind = ScanKind::kInclusive;  // whether the result for an element has the element in it
   CombineOrder order = CombineOrder::kFixed;  // in which order elements are combined
 };
-// The options of an exclusive Scan, and of an inclusive one.
+// The options of an exclusive Scan.
 inline constexpr ScanOptions kExclusive{.kind = ScanKind::kExclusive};
+// The options of an inclusive Scan.
 inline constexpr ScanOptions kInclusive{.kind = ScanKind::kInclusive};
 
 }  // namespace penstock

@@ -10,14 +10,13 @@
 #include <cerrno>
 #include <charconv>
 #include <climits>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/base/status.h"
+#include "src/base/write_signals.h"
 
 namespace penstock::base {
 namespace {
@@ -28,32 +27,6 @@ constexpr int kMostLinks = 40;  // the kernel's limit
 struct Failure {
   int error = 0;
   const char* what = "";
-};
-
-// Blocks the signals of a failed write, which would end the process, and drops those that arrived meanwhile.
-class WriteSignalsBlocked {
- public:
-  WriteSignalsBlocked() {
-    sigemptyset(&ours_);
-    sigset_t pending;
-    sigpending(&pending);
-    for (const int signal : {SIGPIPE, SIGXFSZ}) {
-      if (sigismember(&pending, signal) == 0) sigaddset(&ours_, signal);
-    }
-    pthread_sigmask(SIG_BLOCK, &ours_, &before_);
-  }
-  ~WriteSignalsBlocked() {
-    const int error = errno;
-    const timespec at_once{};
-    while (sigtimedwait(&ours_, nullptr, &at_once) > 0 || errno == EINTR) continue;
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    errno = error;
-  }
-  WriteSignalsBlocked(const WriteSignalsBlocked&) = delete;
-  WriteSignalsBlocked& operator=(const WriteSignalsBlocked&) = delete;
-
- private:
-  sigset_t ours_{}, before_{};
 };
 
 std::string DirectoryOf(const std::string& path) {

@@ -13,8 +13,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -57,6 +59,7 @@ struct DeviceInfo {
   int compute_units = 1;
   std::string pci_bus_id{};  // "0000:3b:00.0"; empty: not on a PCI bus
   base::KernelLimits limits{};
+  std::string architecture{};  // of a CUDA device, as its compilers name it: "sm_90"
 };
 
 // The kind of memory at an address, and the bytes around it for which that holds: [begin, end) is its allocation if the
@@ -90,6 +93,15 @@ struct KernelCode {
   int64_t block_threads = INT64_MAX;  // the most threads of a block, by its registers or launch bounds
   int64_t shared_bytes = 0;  // static shared memory per block
   const void* variable = nullptr;  // the address of the variable that the source asks for
+};
+
+// A kernel of an image that was loaded for it.
+struct ImageKernel {
+  KernelCode code{};
+  std::vector<uint32_t> parameters{};  // the bytes of each
+  // Keeps the image loaded; the kernel must not be used without it, nor by work in flight. The last holder unloads it,
+  // which may wait for what runs on the devices, and may outlive the driver.
+  std::shared_ptr<const void> image{};
 };
 
 // The code of one of the library's own kernels, with one thread and one argument: `kernel` on a CUDA device, `call` on
@@ -232,6 +244,12 @@ class Driver {
 
   // Loads a kernel so that its first launch need not. Host devices return null.
   virtual absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) = 0;
+  // Loads an image of device code (a cubin), and the kernel in it that has this symbol, as LoadKernel does; the image
+  // is not needed afterwards. `awaits`: as in KernelSource. Host devices have no such code: Unimplemented.
+  virtual absl::StatusOr<ImageKernel> LoadImage(int /*device*/, std::string_view /*image*/, const char* /*symbol*/,
+                                                bool /*awaits*/) {
+    return absl::UnimplementedError("a host device runs no images of device code");
+  }
   virtual absl::Status Launch(Stream stream, const KernelOp& op) = 0;
   // Loads the kernel that makes a hostcall; its argument is a HostcallArgs (hostcall_slot.h). While one waits, freeing
   // memory (cudaFree, cudaFreeHost) waits for it, and so does the first launch of a kernel that is not loaded yet. A

@@ -51,6 +51,9 @@ class ForwardingDriver : public Driver {
   absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) override {
     return behind_->LoadKernel(device, source);
   }
+  absl::StatusOr<ImageKernel> LoadImage(int device, std::string_view image, const char* symbol, bool awaits) override {
+    return behind_->LoadImage(device, image, symbol, awaits);
+  }
   absl::Status Launch(Stream stream, const KernelOp& op) override { return behind_->Launch(stream, op); }
   absl::StatusOr<LibraryCode> LoadHostcall(int device) override { return behind_->LoadHostcall(device); }
   absl::StatusOr<LibraryCode> LoadTimestamp(int device) override { return behind_->LoadTimestamp(device); }

@@ -474,6 +474,14 @@ absl::StatusOr<KernelCode> CheckedDriver::LoadKernel(int device, const KernelSou
   return inner_->LoadKernel(device, source);
 }
 
+absl::StatusOr<ImageKernel> CheckedDriver::LoadImage(int device, std::string_view image, const char* symbol,
+                                                     bool awaits) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kLoadKernel, .device = static_cast<int16_t>(device)}));
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "LoadImage"));
+  return inner_->LoadImage(device, image, symbol, awaits);
+}
+
 absl::StatusOr<LibraryCode> CheckedDriver::LoadHostcall(int device) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kLoadKernel, .device = static_cast<int16_t>(device)}));

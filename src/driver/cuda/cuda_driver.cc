@@ -60,7 +60,6 @@ struct Device {
   CUcontext context = nullptr;
   int shared_limit = 0;  // the most shared memory of a block, in bytes
   bool own_kernels_await = false;  // see LibraryKernels::Load
-  std::string architecture;  // "sm_90"
 };
 
 // Batches are copied by a kernel that accesses pinned memory through host addresses, however it was pinned. All current
@@ -102,7 +101,7 @@ absl::StatusOr<Device> OpenDevice(const DriverApi& api, const LibraryKernels& ke
                  .pci_bus_id = PciBusId(ordinal)};
   device.shared_limit = static_cast<int>(properties.sharedMemPerBlockOptin);
   device.info.limits = LimitsOf(properties);
-  device.architecture = "sm_" + std::to_string(properties.major * 10 + properties.minor);
+  device.info.architecture = "sm_" + std::to_string(properties.major * 10 + properties.minor);
   return device;
 }
 
@@ -146,6 +145,36 @@ absl::StatusOr<const void*> AddressOfVariable(const DriverApi& api, const void* 
   }
   if (code != CUDA_SUCCESS) return StatusOfFailure(AsRuntime(code), "looking up variable " + symbol);
   return reinterpret_cast<const void*>(address);
+}
+
+KernelCode CodeOfLoaded(const void* kernel, const cudaFuncAttributes& found, bool awaits) {
+  return {.kernel = kernel,
+          .awaits = awaits && found.ptxVersion >= detail::kAwaitsFromPtx,
+          .block_threads = found.maxThreadsPerBlock,
+          .shared_bytes = static_cast<int64_t>(found.sharedSizeBytes)};
+}
+
+// An image, which the last holder unloads; the context is one for that call, whichever thread makes it.
+absl::StatusOr<std::shared_ptr<const void>> LoadLibrary(const DriverApi& api, CUcontext context, std::string_view image,
+                                                        const std::string& what) {
+  CUlibrary library = nullptr;
+  const CUresult code = api.library_load_data(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+  if (code != CUDA_SUCCESS) return StatusOfFailure(AsRuntime(code), what);
+  return std::shared_ptr<const void>(library, [api, context](const void* held) {
+    if (CudaIsLost()) return;
+    const ContextScope current(api, context);
+    const CaptureScope uncaptured(api);
+    Forget(AsRuntime(api.library_unload(static_cast<CUlibrary>(const_cast<void*>(held)))));
+  });
+}
+
+// The bytes of each of a kernel's parameters; the driver refuses the number behind the last.
+std::vector<uint32_t> ParametersOf(const DriverApi& api, CUkernel kernel) {
+  std::vector<uint32_t> sizes;
+  for (size_t offset = 0, size = 0; api.kernel_get_param_info(kernel, sizes.size(), &offset, &size) == CUDA_SUCCESS;) {
+    sizes.push_back(static_cast<uint32_t>(size));
+  }
+  return sizes;
 }
 
 const char* WayOf(CopyKind kind) {
@@ -227,6 +256,7 @@ class CudaDriver final : public Driver {
   absl::Status CopyBatch(Stream stream, const BatchOp& op) override;
   absl::Status Fill(Stream stream, const FillOp& op) override;
   absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) override;
+  absl::StatusOr<ImageKernel> LoadImage(int device, std::string_view image, const char* symbol, bool awaits) override;
   absl::Status Launch(Stream stream, const KernelOp& op) override;
   absl::StatusOr<LibraryCode> LoadHostcall(int device) override { return CodeOf(kernels_.ask, device); }
   absl::StatusOr<LibraryCode> LoadTimestamp(int device) override { return CodeOf(kernels_.stamp, device); }
@@ -491,7 +521,7 @@ absl::Status CudaDriver::Fill(Stream stream, const FillOp& op) {
 
 absl::StatusOr<KernelCode> CudaDriver::LoadKernel(int device, const KernelSource& source) {
   const Device& d = devices_[device];
-  const auto what = [&] { return "loading a kernel on " + d.info.name + " (" + d.architecture + ")"; };
+  const auto what = [&] { return "loading a kernel on " + d.info.name + " (" + d.info.architecture + ")"; };
   if (source.load == nullptr) {
     return absl::FailedPreconditionError(what() + " failed; it was not compiled for CUDA; compile its file with nvcc");
   }
@@ -506,11 +536,26 @@ absl::StatusOr<KernelCode> CudaDriver::LoadKernel(int device, const KernelSource
   if (source.variable != nullptr) {
     PENSTOCK_ASSIGN_OR_RETURN(variable, AddressOfVariable(api_, kernel, source.variable));
   }
-  return KernelCode{.kernel = kernel,
-                    .awaits = source.awaits && found.ptxVersion >= detail::kAwaitsFromPtx,
-                    .block_threads = found.maxThreadsPerBlock,
-                    .shared_bytes = static_cast<int64_t>(found.sharedSizeBytes),
-                    .variable = variable};
+  KernelCode code = CodeOfLoaded(kernel, found, source.awaits);
+  code.variable = variable;
+  return code;
+}
+
+absl::StatusOr<ImageKernel> CudaDriver::LoadImage(int device, std::string_view image, const char* symbol, bool awaits) {
+  const Device& d = devices_[device];
+  const Entered current = Enter(device);
+  const std::string what =
+      "loading kernel " + std::string(symbol) + " on " + d.info.name + " (" + d.info.architecture + ")";
+  ImageKernel kernel;
+  PENSTOCK_ASSIGN_OR_RETURN(kernel.image, LoadLibrary(api_, d.context, image, what));
+  const auto library = static_cast<CUlibrary>(const_cast<void*>(kernel.image.get()));
+  CUkernel handle = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(AsRuntime(api_.library_get_kernel(&handle, library, symbol)), what));
+  kernel.parameters = ParametersOf(api_, handle);
+  cudaFuncAttributes found;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(handle, d.shared_limit, found), what));
+  kernel.code = CodeOfLoaded(handle, found, awaits);
+  return kernel;
 }
 
 absl::Status CudaDriver::Launch(Stream stream, const KernelOp& op) {

@@ -35,7 +35,11 @@ absl::StatusOr<DriverApi> DriverApi::Load() {
   PENSTOCK_RETURN_IF_ERROR(Find("cuLaunchKernelEx", 11060, &api.launch_kernel));
   PENSTOCK_RETURN_IF_ERROR(Find("cuKernelGetName", 12030, &api.kernel_get_name));
   PENSTOCK_RETURN_IF_ERROR(Find("cuKernelGetLibrary", 12050, &api.kernel_get_library));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuKernelGetParamInfo", 12040, &api.kernel_get_param_info));
   PENSTOCK_RETURN_IF_ERROR(Find("cuLibraryGetGlobal", 12000, &api.library_get_global));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuLibraryLoadData", 12000, &api.library_load_data));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuLibraryGetKernel", 12000, &api.library_get_kernel));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuLibraryUnload", 12000, &api.library_unload));
   PENSTOCK_RETURN_IF_ERROR(Find("cuEventRecord", 2000, &api.event_record));
   PENSTOCK_RETURN_IF_ERROR(Find("cuStreamWaitEvent", 3020, &api.stream_wait_event));
   PENSTOCK_RETURN_IF_ERROR(Find("cuEventQuery", 2000, &api.event_query));

@@ -27,6 +27,7 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
     else if (path ~ /^graph\//)         { own = "penstock/|graph/|src/base/";                      rule = "graph/ includes graph/, include/ and src/base" }
     else if (path ~ /^src\/base\//)     { own = "penstock/|src/base/";                             rule = "src/base includes only include/" }
     else if (path ~ /^src\/host\//)     { own = "penstock/|src/base/|src/host/";                   rule = "src/host includes src/base and include/" }
+    else if (path ~ /^src\/jit\//)      { own = "penstock/|src/base/|src/jit/";                    rule = "src/jit includes src/base and include/" }
     else if (path ~ /^src\/observe\//)  { own = "penstock/|src/base/|src/observe/";                rule = "src/observe includes src/base and include/" }
     else if (path ~ /^src\/tune\//)     { own = "penstock/|graph/common/|src/(base|tune)/";       rule = "src/tune includes graph/common, src/base and include/" }
     else if (path ~ /^src\/driver\/host\//) { own = "penstock/|src/base/|src/host/event_count\\.h|src/driver/(driver|copy_box|fill_box|node_op|conditional_rules|hostcall_slot|loop_kernels|timestamp)\\.h|src/driver/host/"; rule = "src/driver/host includes the seam, src/base, src/host/event_count.h and include/" }
@@ -39,12 +40,12 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
       room = part[3]
       if (!(room in below)) { own = "nothing"; rule = "src/runtime has the rooms named in scripts/check_includes.sh" }
       else {
-        own = "penstock/|graph/|src/(base|host|observe|tune|driver|memory)/|src/runtime/(" room (below[room] == "" ? "" : "|" below[room]) ")/"
+        own = "penstock/|graph/|src/(base|host|jit|observe|tune|driver|memory)/|src/runtime/(" room (below[room] == "" ? "" : "|" below[room]) ")/"
         rule = "src/runtime/" room " includes no room but " (below[room] == "" ? "itself" : "itself and " below[room])
       }
     }
     else if (path ~ /^src\/analysis\//) { own = "penstock/|graph/(common|plan|simulate|place)/|src/(base|tune|analysis)/"; rule = "src/analysis includes graph/common, graph/plan, graph/simulate, graph/place, src/base, src/tune and include/" }
-    else if (path ~ /^src\/cli\//)      { own = "penstock/|graph/(common|plan|simulate|place)/|src/(base|observe|tune|analysis|cli)/"; rule = "src/cli includes what src/analysis does, src/observe, src/tune and src/analysis" }
+    else if (path ~ /^src\/cli\//)      { own = "penstock/|graph/(common|plan|simulate|place)/|src/(base|jit|observe|tune|analysis|cli)/"; rule = "src/cli includes what src/analysis does, src/jit, src/observe, src/tune and src/analysis" }
     else if (path ~ /^src\//)           { own = "penstock/|graph/|src/";                           rule = "src/ includes nothing of examples, bench and tests" }
     else if (path ~ /^bench\/(plan|growth)\.cc$/) { own = "penstock/|graph/|bench/";                  rule = "bench/plan.cc and growth.cc include graph/, include/ and its own folder" }
     else if (path ~ /^bench\/simulated\//) { own = "penstock/|graph/simulate/|src/analysis/|bench/";     rule = "bench/simulated includes graph/simulate/, src/analysis/, include/ and bench/" }

@@ -1,0 +1,240 @@
+#include "src/jit/compiler.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status_macros.h"
+#include "src/base/mutex.h"
+#include "src/base/status.h"
+#include "src/base/thread.h"
+#include "src/jit/cache.h"
+#include "src/jit/installed_nvrtc.h"
+#include "src/jit/nvrtc.h"
+
+namespace penstock::jit {
+namespace {
+
+constexpr size_t kMostInMemory = size_t{64} << 20;  // bytes of images that the process remembers
+constexpr auto kLookAgain = std::chrono::milliseconds(20);
+
+std::atomic<int64_t> compiled_sources{0}, sources_from_disk{0};  // CompileCounts
+
+// What the process has compiled, so that equal sources are compiled once.
+class KnownKernels {
+ public:
+  static KnownKernels& Get() {
+    static auto* const known = new KnownKernels;  // never destroyed: threads may still use it at exit
+    return *known;
+  }
+
+  // The kernel, which `make` makes unless it is known; a thread that finds another one making it waits, until `stop`.
+  absl::StatusOr<SharedImage> GetOr(const Digest& key, const std::function<bool()>& stop,
+                                    const std::function<absl::StatusOr<KernelImage>()>& make) {
+    SharedImage known;
+    while (!Begin(key, known)) {
+      if (stop()) return absl::CancelledError("waiting for a kernel that another thread compiles was stopped");
+    }
+    if (known != nullptr) return known;
+    absl::StatusOr<KernelImage> made = make();
+    base::MutexLock lock(mu_);
+    changed_.NotifyAll();
+    if (!made.ok()) {
+      kernels_.erase(key);
+      return made.status();
+    }
+    MakeRoom(made->image.size());
+    return kernels_[key] = std::make_shared<const KernelImage>(*std::move(made));
+  }
+
+  void Forget() {
+    base::MutexLock lock(mu_);
+    MakeRoom(kMostInMemory + 1);
+  }
+
+ private:
+  // Returns whether this thread need not wait: the kernel is known, or this thread is to make it. Else it has waited.
+  bool Begin(const Digest& key, SharedImage& known) {
+    base::MutexLock lock(mu_);
+    const auto [at, is_new] = kernels_.try_emplace(key);
+    known = at->second;
+    if (is_new || known != nullptr) return true;
+    changed_.WaitUntil(mu_, std::chrono::steady_clock::now() + kLookAgain);
+    return false;
+  }
+  // Forgets all if there would be too much; what executables use, they keep.
+  void MakeRoom(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    bytes_ += bytes;
+    if (bytes_ <= kMostInMemory) return;
+    std::erase_if(kernels_, [](const auto& known) { return known.second != nullptr; });
+    bytes_ = std::min(bytes, kMostInMemory);
+  }
+
+  base::Mutex mu_;
+  base::CondVar changed_;  // a kernel has been made, or could not be
+  std::map<Digest, SharedImage> kernels_ ABSL_GUARDED_BY(mu_);  // null while a thread makes it
+  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// One call of CompileSources.
+class CompileBatch {
+ public:
+  CompileBatch(const std::vector<WantedKernel>& wanted, const CompileHooks& hooks)
+      : wanted_(wanted), hooks_(hooks), results_(wanted.size(), absl::UnknownError("")) {}
+
+  absl::StatusOr<std::vector<absl::StatusOr<SharedImage>>> Run() {
+    OpenCache();
+    std::vector<std::thread> threads;
+    const size_t most = std::max(std::thread::hardware_concurrency(), 1u);
+    for (size_t i = 1; i < std::min(wanted_.size(), most); ++i) {
+      try {
+        threads.push_back(base::StartThread("ps-compile", [this] { Work([this] { return IsStopped(); }); }));
+      } catch (const std::system_error&) {
+        break;  // this thread does what others do not
+      }
+    }
+    Work([this] { return MayStop(); });
+    WaitForOthers();
+    for (std::thread& thread : threads) thread.join();
+    base::MutexLock lock(mu_);
+    if (!told_.ok()) return told_;
+    return std::move(results_);
+  }
+
+ private:
+  void OpenCache() {
+    const std::optional<std::string> folder = Cache::FolderByEnvironment();
+    if (!folder) return;
+    absl::StatusOr<Cache> cache = Cache::Open(*folder);
+    if (cache.ok()) {
+      cache_.emplace(*std::move(cache));
+      return;
+    }
+    static std::atomic<bool> warned{false};  // once a process
+    if (warned.exchange(true)) return;
+    Log(LogLevel::kWarning, absl::StrCat("compiled kernels are not kept for the next process: ",
+                                         cache.status().message(), " (PENSTOCK_JIT_CACHE names another folder)"));
+  }
+
+  void Work(const std::function<bool()>& stop) {
+    for (size_t i = next_.fetch_add(1); i < wanted_.size(); i = next_.fetch_add(1)) {
+      absl::StatusOr<SharedImage> made =
+          stop() ? absl::CancelledError("compiling was stopped") : Make(wanted_[i], stop);
+      base::MutexLock lock(mu_);
+      results_[i] = std::move(made);
+      ++done_;
+      changed_.NotifyAll();
+    }
+  }
+
+  absl::StatusOr<SharedImage> Make(const WantedKernel& wanted, const std::function<bool()>& stop) {
+    if (!KeyTellsAll(*wanted.source)) {
+      PENSTOCK_ASSIGN_OR_RETURN(KernelImage made, Compile(wanted, stop));
+      return std::make_shared<const KernelImage>(std::move(made));
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(const std::string version, VersionOfNvrtc());
+    const Digest key = KeyOf(wanted, version);
+    return KnownKernels::Get().GetOr(key, stop, [&]() -> absl::StatusOr<KernelImage> {
+      if (cache_) {
+        if (std::optional<KernelImage> kept = cache_->Find(key)) {
+          sources_from_disk.fetch_add(1);
+          return *std::move(kept);
+        }
+      }
+      PENSTOCK_ASSIGN_OR_RETURN(KernelImage made, Compile(wanted, stop));
+      if (cache_) Keep(*cache_, wanted, version, made);
+      return made;
+    });
+  }
+
+  // Under the version that has compiled it, `noted` or another one that the note did not know of.
+  static void Keep(const Cache& cache, const WantedKernel& wanted, const std::string& noted, const KernelImage& made) {
+    const absl::StatusOr<const Nvrtc*> nvrtc = Nvrtc::Get();
+    if (!nvrtc.ok()) return;
+    if ((*nvrtc)->version() != noted) cache.WriteNote(NoteOnNvrtc((*nvrtc)->path(), (*nvrtc)->version()));
+    cache.Keep(KeyOf(wanted, (*nvrtc)->version()),
+               {.kernel = wanted.source->kernel, .architecture = ArchitectureIn(OptionsOf(wanted))}, made);
+  }
+
+  // Which the cache knows, unless another one may have been installed.
+  absl::StatusOr<std::string> VersionOfNvrtc() {
+    const std::optional<std::string> note = cache_ ? cache_->ReadNote() : std::nullopt;
+    std::optional<std::string> noted = note ? VersionInNote(*note) : std::nullopt;
+    if (noted) return *std::move(noted);
+    PENSTOCK_ASSIGN_OR_RETURN(const Nvrtc* const nvrtc, Nvrtc::Get());
+    if (cache_) cache_->WriteNote(NoteOnNvrtc(nvrtc->path(), nvrtc->version()));
+    return nvrtc->version();
+  }
+
+  absl::StatusOr<KernelImage> Compile(const WantedKernel& wanted, const std::function<bool()>& stop) {
+    PENSTOCK_ASSIGN_OR_RETURN(const Nvrtc* const nvrtc, Nvrtc::Get());
+    compiled_sources.fetch_add(1);
+    PENSTOCK_ASSIGN_OR_RETURN(Nvrtc::Result result, nvrtc->Compile(wanted, stop));
+    if (!result.log.empty()) {
+      Log(LogLevel::kWarning, absl::StrCat("NVRTC of kernel '", wanted.source->kernel, "': ", result.log));
+    }
+    return std::move(result.kernel);
+  }
+
+  void Log(LogLevel level, std::string_view text) const {
+    if (hooks_.log) hooks_.log(level, text);
+  }
+
+  // On the calling thread: lets it tell, and stop all.
+  bool MayStop() {
+    if (!hooks_.tell || IsStopped()) return IsStopped();
+    size_t done = 0;
+    {
+      base::MutexLock lock(mu_);
+      done = done_;
+    }
+    absl::Status told = hooks_.tell(done, wanted_.size());
+    if (told.ok()) return false;
+    base::MutexLock lock(mu_);
+    told_ = std::move(told);
+    stopped_.store(true);
+    return true;
+  }
+  bool IsStopped() const { return stopped_.load(); }
+
+  void WaitForOthers() {
+    while (true) {
+      {
+        base::MutexLock lock(mu_);
+        if (done_ == wanted_.size()) return;
+        changed_.WaitUntil(mu_, std::chrono::steady_clock::now() + kLookAgain);
+      }
+      (void)MayStop();
+    }
+  }
+
+  const std::vector<WantedKernel>& wanted_;
+  const CompileHooks& hooks_;
+  std::optional<Cache> cache_;  // none: kernels are not kept
+  std::atomic<size_t> next_{0};  // the kernel that nobody has begun
+  std::atomic<bool> stopped_{false};  // whether `tell` has ended the call
+  base::Mutex mu_;
+  base::CondVar changed_;  // a kernel is done
+  std::vector<absl::StatusOr<SharedImage>> results_ ABSL_GUARDED_BY(mu_);
+  size_t done_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Status told_ ABSL_GUARDED_BY(mu_);  // by `tell`
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<absl::StatusOr<SharedImage>>> CompileSources(const std::vector<WantedKernel>& wanted,
+                                                                        const CompileHooks& hooks) {
+  if (wanted.empty()) return std::vector<absl::StatusOr<SharedImage>>();
+  return CompileBatch(wanted, hooks).Run();
+}
+
+CompileCounts CountsOfCompiled() { return {compiled_sources.load(), sources_from_disk.load()}; }
+
+void ForgetCompiled() { KnownKernels::Get().Forget(); }
+
+}  // namespace penstock::jit

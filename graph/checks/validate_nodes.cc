@@ -345,9 +345,22 @@ class NodeCheck {
     } else {
       for (size_t i = 0; i < 3; ++i) CheckGrid("grid dimension ", static_cast<int>(i), shape.grid[i], most[i]);
     }
+    if (node_.code.source != nullptr) CheckSource(*node_.code.source);
     if (device_ == nullptr) return;
-    if (device_->is_cuda) return CheckCompiledForCuda();
-    CheckFallback("a Kernel runs on CUDA devices only");
+    if (!device_->is_cuda) return CheckFallback("a Kernel runs on CUDA devices only");
+    if (node_.code.source == nullptr) CheckCompiledForCuda();
+  }
+
+  void CheckSource(const Source::Parts& source) {
+    if (source.text.empty()) Add(kInvalid, "its source has no text; give it that of a CUDA translation unit");
+    if (source.kernel.empty()) {
+      Add(kInvalid, "its source names no kernel; name a __global__ function of the text, as axpy<float>");
+    }
+    const auto has_null = [](const std::string& text) { return text.find('\0') != std::string::npos; };
+    bool null = has_null(source.text) || has_null(source.kernel) || has_null(source.options.file);
+    for (const std::string& option : source.options.options) null = null || has_null(option);
+    for (const SourceHeader& header : source.options.headers) null = null || has_null(header.name + header.text);
+    if (null) Add(kInvalid, "its source has a null character, at which the compiler would end; leave it out");
   }
 
   void CheckBlock(const KernelShape& shape) {

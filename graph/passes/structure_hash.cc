@@ -16,7 +16,7 @@ namespace penstock::graph {
 namespace {
 
 // kName: names.h
-enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions, kInPlace, kProgrammatic, kPlaced };
+enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions, kInPlace, kProgrammatic, kPlaced, kSource };
 
 class Structure {
  public:
@@ -75,6 +75,7 @@ class Structure {
     }
     if (n.kind == NodeKind::kParallelFor) Add(hash, n.extent);
     if (n.kind == NodeKind::kKernel || n.is_task) AddShape(hash, n.shape);
+    if (n.code.source != nullptr) Add(hash, *n.code.source);
     return hash.value();
   }
 
@@ -87,6 +88,12 @@ class Structure {
   void Add(Hash& hash, const Box& box) const {
     Add(hash, box.offset);
     Add(hash, box.size);
+  }
+
+  static void Add(Hash& hash, const Source::Parts& source) {
+    hash(kSource, source.options.headers.size()).Text(source.text).Text(source.kernel).Text(source.options.file);
+    for (const std::string& option : source.options.options) hash.Text(option);
+    for (const SourceHeader& header : source.options.headers) hash.Text(header.name).Text(header.text);
   }
 
   uint64_t OfOptions() const {

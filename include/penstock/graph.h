@@ -35,6 +35,7 @@
 #include "penstock/reduce.h"
 #include "penstock/scope.h"
 #include "penstock/sharding.h"
+#include "penstock/source.h"
 #include "penstock/state.h"
 #include "penstock/task.h"
 
@@ -322,6 +323,25 @@ class PENSTOCK_EXPORT Graph {
       node.Code(code);
       node.Shape(shape);
       node.template Arguments<std::remove_cv_t<K>...>(args...);
+    });
+  }
+
+  // Launches a kernel that Compile makes from a text (source.h). There is no signature to convert to, so the kernel
+  // gets each argument as this type: a Read of T as const T*, any other access as T*, to its first element; a parameter
+  // of T as T; OnDevice of one as const T*; a value as its own type, which for a literal is int (1), double (1.0) or
+  // float (1.0f). Compile refuses a kernel whose parameters have other sizes. Runs on host devices only through
+  // HostFallback, which gets the same types.
+  template <class... A>
+  PENSTOCK_HIDDEN FallbackNode<detail::PointerStoredT<A>...> Kernel(Name name, const Source& source, KernelShape shape,
+                                                                    A... args) {
+    static_assert((!detail::IsAll<A>::value && ...), "a kernel made from a Source takes no All; name each access");
+    NodeCode code;
+    code.source = source.shared_parts();
+    code.cuda_self = code.source.get();
+    return Declare(std::move(name), NodeKind::kKernel, [&](auto& node) {
+      node.Code(code);
+      node.Shape(shape);
+      node.template Arguments<detail::PointerStoredT<A>...>(args...);
     });
   }
 

@@ -519,6 +519,14 @@ KernelShape HostileGraph::MakeShape() {
   return (shared >> 8) % 2 == 0 ? shape : shape.Programmatic();
 }
 
+// Nothing compiles it: there is no CUDA device where this runs.
+Source HostileGraph::MakeSource() {
+  const bool no_text = Hostile(), no_kernel = Hostile();
+  if (no_text) Note("its source has no text");
+  if (no_kernel) Note("its source names no kernel");
+  return {no_text ? "" : "a text", no_kernel ? "" : "kernel<int>"};
+}
+
 NodeRef HostileGraph::AddKernel(const Name& name) {
   const KernelShape shape = MakeShape();
   const bool fallback = !Hostile();
@@ -527,7 +535,10 @@ NodeRef HostileGraph::AddKernel(const Name& name) {
   };
   needs_twin_ = !fallback;
   switch (bytes_.Below(4)) {
-    case 0: return finish(graph.Kernel(name, &KernelOfNothing, shape), [] {});
+    case 0: {
+      if (++kernels_of_nothing_ % 2 == 0) return finish(graph.Kernel(name, MakeSource(), shape), [] {});
+      return finish(graph.Kernel(name, &KernelOfNothing, shape), [] {});
+    }
     case 1: {
       const auto a = Changing<float>();
       return finish(graph.Kernel(name, &KernelOfOne, shape, a), [](float*) {});

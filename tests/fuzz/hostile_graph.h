@@ -189,6 +189,7 @@ class HostileGraph {
   NodeRef AddLaunch(const Name& name);
   NodeRef AddHost(const Name& name);
   KernelShape MakeShape();
+  Source MakeSource();
   ParamHandle<int32_t> PickParam();
   ParamHandle<float> PickFloat();
   void RecordValues();
@@ -204,7 +205,7 @@ class HostileGraph {
   bool had_data_ = false;  // what was picked, before
   std::vector<NodeRef> nodes_, other_nodes_;
   std::vector<std::string> param_names_, buffer_names_, node_names_;
-  int kernels_of_three_ = 0;
+  int kernels_of_nothing_ = 0, kernels_of_three_ = 0;
   bool needs_twin_ = false;  // the node being declared has none
   std::string subject_;  // the name of what is being declared; empty where a message may show it in another way
 };

@@ -198,7 +198,9 @@ class DeclarationMatcher::MatchedNode {
         access_(was.first_access),
         values_(matcher.places_.empty() ? nullptr : matcher.places_[index_].values) {}
 
-  void Code(const NodeCode& code) { Match(was_.code == CodeOf(code) && was_.kernel == code.cuda_self); }
+  void Code(const NodeCode& code) {
+    Match(was_.code == CodeOf(code) && (was_.kernel == code.cuda_self || IsSameSource(code)));
+  }
   void Over(const Extent& extent, int) { Match(IsSameExtent(extent)); }
   void Level(int, bool, bool) {}  // it follows from the name and the extent
   void RoomForViews(int64_t) {}  // it follows from the number of Views
@@ -268,6 +270,11 @@ class DeclarationMatcher::MatchedNode {
   template <class T>
   PENSTOCK_HIDDEN void SetValue(uint32_t offset, const T& value) {
     if (values_ != nullptr && SetBytes(values_ + offset, value)) Changed(false);
+  }
+  // Whether both have sources, of equal parts.
+  bool IsSameSource(const NodeCode& code) const {
+    const auto& declared = decl().code.source;
+    return declared != nullptr && code.source != nullptr && *declared == *code.source;
   }
   // Whether the box equals that of the access compared last.
   bool IsSameBox(const Box& box) const;

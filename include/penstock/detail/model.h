@@ -19,6 +19,7 @@
 #include "penstock/export.h"
 #include "penstock/extent.h"
 #include "penstock/name.h"
+#include "penstock/source.h"
 
 namespace penstock {
 
@@ -185,6 +186,9 @@ struct NodeCode {
   // failure returns null and sets *error to the cudaError_t. Null if nvcc did not compile the call.
   const void* (*cuda_kernel)(const void* self, int* error) = nullptr;
   const void* cuda_self = nullptr;
+  // What a Kernel is compiled from at Compile; null: it is in the program. `cuda_self` then is its address, and
+  // `cuda_kernel` is null.
+  std::shared_ptr<const Source::Parts> source{};
   // Variants that take the addresses of parameters (ArgDecl::ref) and read the values at run time. Null for a
   // ParallelFor without parameters.
   void (*indirect_range)(void* const* argv, int64_t first, int64_t end) = nullptr;

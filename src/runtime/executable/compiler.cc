@@ -15,6 +15,7 @@
 #include "src/base/pace.h"
 #include "src/base/status.h"
 #include "src/runtime/executable/mode_cost.h"
+#include "src/runtime/executable/source_kernels.h"
 #include "src/runtime/executable/tuning.h"
 
 namespace penstock::runtime {
@@ -313,6 +314,9 @@ absl::Status Compiler::ChooseRegions(bool part_of_region) {
 absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
   LoadedKernels kernels(plan().nodes.size());
   KernelLoads loads;
+  SourceKernels sources(context_.graph, runtime());
+  PENSTOCK_RETURN_IF_ERROR(
+      sources.Compile([this](size_t done, size_t total) { return Tell("compiling sources", done, total); }));
   for (size_t n = 0; n < plan().nodes.size(); ++n) {
     PENSTOCK_RETURN_IF_ERROR(Tell("loading kernels", n, plan().nodes.size()));
     const PlanNode& node = plan().nodes[n];
@@ -326,8 +330,9 @@ absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
     const bool awaits = node.kind == PlanKind::kParallelFor || decl.shape.programmatic;
     const absl::Status loaded = [&]() -> absl::Status {
       const driver::DeviceRef& d = context_.graph.device(node.device);
-      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].by_value,
-                                loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self, awaits}));
+      PENSTOCK_ASSIGN_OR_RETURN(
+          kernels[n].by_value,
+          sources.Has(n) ? sources.Load(n) : loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self, awaits}));
       const bool has_shape = node.kind == PlanKind::kKernel || decl.is_task;
       if (has_shape) PENSTOCK_RETURN_IF_ERROR(CheckShape(decl, kernels[n].by_value, d.info.limits));
       if (modes_.mode() == Mode::kStream || decl.code.cuda_self_indirect == nullptr) return absl::OkStatus();
@@ -338,6 +343,7 @@ absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
     if (!loaded.ok()) return context_.graph.Describe(static_cast<int32_t>(n), loaded);
   }
   PENSTOCK_RETURN_IF_ERROR(context_.graph.Describe(-1, regions_.Load(kernels, modes_.notes())));
+  context_.images.Hold(sources.TakeImages());
   return kernels;
 }
 

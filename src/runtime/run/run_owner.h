@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "src/memory/staging.h"
+#include "src/runtime/core/loaded_images.h"
 #include "src/runtime/core/runtime_core.h"
 #include "src/runtime/program/compiled_graph.h"
 #include "src/runtime/run/run_trace.h"
@@ -23,9 +24,11 @@ struct RunContext {
   RunContext(std::shared_ptr<RuntimeCore> of, std::shared_ptr<const Model> model, int32_t default_device,
              std::shared_ptr<Trace> recorded)
       : runtime(std::move(of)),
+        images(*runtime),
         graph(std::move(model), runtime->devices(), default_device, std::move(recorded), runtime->event_count()) {}
 
   const std::shared_ptr<RuntimeCore> runtime;
+  LoadedImages images;
   CompiledGraph graph;
   Submitter submitter{graph, *runtime};
   RunTrace trace{graph};

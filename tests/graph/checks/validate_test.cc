@@ -651,6 +651,41 @@ TEST(Validate, NamesTheFileOfAKernelThatNvccDidNotCompile) {
             "compile this file as CUDA or pin the node to a host device");
 }
 
+TEST(Validate, NeedsNoNvccForAKernelFromASource) {
+  ModelBuilder g;
+  NodeDecl& node = g.node(g.Kernel("k"));
+  node.code.cuda_kernel = nullptr;
+  node.code.source = Source("text", "kernel").shared_parts();
+  EXPECT_EQ(MistakeOf(g, OneCuda()), "OK");
+  EXPECT_EQ(MistakeOf(g), "OK");
+  node.code.call_fallback = nullptr;
+  EXPECT_EQ(MistakeOf(g, OneCuda()), "OK");
+  EXPECT_NE(MistakeOf(g), "OK") << "on a host device it needs a fallback";
+}
+
+TEST(Validate, RefusesASourceThatLacksSomething) {
+  using namespace std::string_literals;
+  const auto mistake = [](const Source& source) {
+    ModelBuilder g;
+    g.node(g.Kernel("k")).code.source = source.shared_parts();
+    return MistakeOf(g);
+  };
+  EXPECT_EQ(mistake(Source("text", "kernel", {.options = {"-DX"}, .headers = {{"h", ""}}})), "OK");
+  EXPECT_EQ(mistake(Source("", "kernel")),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): its source has no text; give it that of a CUDA translation "
+            "unit");
+  EXPECT_EQ(mistake(Source("text", "")),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): its source names no kernel; name a __global__ function of "
+            "the text, as axpy<float>");
+  for (const Source& source :
+       {Source("te\0xt"s, "kernel"), Source("text", "ker\0nel"s), Source("text", "kernel", {.options = {"-D\0X"s}}),
+        Source("text", "kernel", {.headers = {{"h", "\0"s}}}), Source("text", "kernel", {.file = "\0"s})}) {
+    EXPECT_EQ(mistake(source),
+              "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): its source has a null character, at which the compiler "
+              "would end; leave it out");
+  }
+}
+
 TEST(Validate, AsksForHostTwins) {
   ModelBuilder g;
   g.node(g.Kernel("k")).code.call_fallback = nullptr;

@@ -157,6 +157,15 @@ TEST(StructureHash, CoversWhatDecidesThePlan) {
       {"priority", [](ModelBuilder& g) { g.node(3).priority = 1; }},
       {"runs in it", [](ModelBuilder& g) { g.node(3).runs = 70; }},
       {"after", [](ModelBuilder& g) { g.After(3, 0); }},
+      {"source", [](ModelBuilder& g) { g.node(2).code.source = Source("t", "k").shared_parts(); }},
+      {"source's text", [](ModelBuilder& g) { g.node(2).code.source = Source("u", "k").shared_parts(); }},
+      {"source's kernel", [](ModelBuilder& g) { g.node(2).code.source = Source("t", "l").shared_parts(); }},
+      {"source's option",
+       [](ModelBuilder& g) { g.node(2).code.source = Source("t", "k", {.options = {"-D"}}).shared_parts(); }},
+      {"source's header",
+       [](ModelBuilder& g) { g.node(2).code.source = Source("t", "k", {.headers = {{"h", ""}}}).shared_parts(); }},
+      {"source's file",
+       [](ModelBuilder& g) { g.node(2).code.source = Source("t", "k", {.file = "f"}).shared_parts(); }},
   };
   std::vector<std::pair<uint64_t, std::string>> seen{{PlanOf(Graph()).structure_hash, "none"}};
   const auto see = [&](uint64_t hash, const char* what) {

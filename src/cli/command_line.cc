@@ -49,6 +49,7 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, std::ostream&
   AddCalibrate(app, action);
   AddDoctor(app, action);
   AddInfo(app, action);
+  AddJit(app, action);
   AddPlan(app, action);
   AddReport(app, action);
   AddSimulate(app, action);

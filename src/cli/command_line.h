@@ -18,6 +18,7 @@ using Action = std::function<ExitCode(Console&)>;
 // Each of these adds one command to `app`; if the command is meant, it sets `action`.
 void AddDoctor(CLI::App& app, Action& action);
 void AddInfo(CLI::App& app, Action& action);
+void AddJit(CLI::App& app, Action& action);
 void AddPlan(CLI::App& app, Action& action);
 void AddReport(CLI::App& app, Action& action);
 void AddSimulate(CLI::App& app, Action& action);

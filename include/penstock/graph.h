@@ -44,9 +44,6 @@ namespace penstock {
 namespace runtime {
 class GraphCacheCore;
 }
-namespace detail {
-class SortDeclaration;
-}
 template <class T>
 class ShardedState;
 
@@ -505,7 +502,6 @@ class PENSTOCK_EXPORT Graph {
   friend class detail::ControlDeclaration;
   friend class detail::ReduceDeclaration;
   friend class detail::ShardDeclaration;
-  friend class detail::SortDeclaration;
   // Makes a graph that compares declarations on it with that model.
   friend class runtime::GraphCacheCore;
   Graph(std::shared_ptr<Model> model, detail::DeclarationMatcher* matcher)

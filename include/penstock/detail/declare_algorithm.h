@@ -49,6 +49,10 @@ class AlgorithmDeclaration {
   PENSTOCK_HIDDEN static NodeRef AddParallelFor(G& graph, Name name, const Extent& extent, F& f, A&... args) {
     return graph.template AddParallelFor<kNvcc, kExtentRank>(std::move(name), extent, f, args...);
   }
+  template <class G, class Describe>
+  PENSTOCK_HIDDEN static NodeRef Declare(G& graph, Name name, NodeKind kind, Describe describe) {
+    return graph.Declare(std::move(name), kind, describe);
+  }
   template <class G>
   PENSTOCK_HIDDEN static DeclarationSink Sink(const G& graph) {
     return graph.sink();

@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include "penstock/detail/declare_algorithm.h"
 #include "penstock/detail/declare_reduce.h"
 #include "penstock/detail/radix_sort.h"
 #include "penstock/export.h"
@@ -33,9 +33,6 @@ namespace detail {
 PENSTOCK_EXPORT int64_t SortScratchBytes(int64_t n, int64_t bytes_of_pair);
 // The most elements that a row can have.
 PENSTOCK_EXPORT int64_t MostInRow(const Model& model, const Extent& extent);
-// Keeps a mistake for Compile unless all extents are equal.
-PENSTOCK_EXPORT void CheckSameExtents(const DeclarationSink& sink, const Name& node, const Extent& first,
-                                      std::initializer_list<Extent> others);
 
 // Calls f for one row of the keys, and of the values if there are any, after the other.
 template <class K, class V, class F, class... Values>
@@ -58,7 +55,7 @@ struct SpareIn {
   V* values;
   K* keys;
   PENSTOCK_HIDDEN SpareIn(std::byte* scratch, int64_t n) : values(nullptr), keys(reinterpret_cast<K*>(scratch)) {
-    if constexpr (!std::is_same_v<V, NoValue>) {
+    if constexpr (!std::is_same_v<V, KeysAlone>) {
       constexpr auto kKeyAlign = static_cast<int64_t>(alignof(K));
       const int64_t bytes = (n * int64_t{sizeof(V)} + kKeyAlign - 1) / kKeyAlign * kKeyAlign;
       values = reinterpret_cast<V*>(scratch);
@@ -92,10 +89,10 @@ class SortDeclaration {
   template <bool kNvcc, class K>
   PENSTOCK_HIDDEN static NodeRef Keys(Graph& graph, Name&& name, AccessOf<K, AccessMode::kRead>& from,
                                       AccessOf<K, AccessMode::kWrite>& to, SortOptions options) {
+    CheckShape(graph, name, from, to);
     const Extent extent = FindAccessed(graph.model(), from).extent;
-    CheckSameExtents(graph.sink(), graph.InScope(name), extent, {FindAccessed(graph.model(), to).extent});
     auto scratch = ScratchOf(graph, name, extent, sizeof(K));
-    return Node<kNvcc, K, NoValue>(graph, std::move(name), options, from, to, scratch);
+    return Node<kNvcc, K, KeysAlone>(graph, std::move(name), options, from, to, scratch);
   }
 
   template <bool kNvcc, class K, class V>
@@ -104,15 +101,19 @@ class SortDeclaration {
                                        AccessOf<V, AccessMode::kRead>& values,
                                        AccessOf<V, AccessMode::kWrite>& sorted_values, SortOptions options) {
     static_assert(sizeof(V) <= 64, "penstock: the values of a SortPairs have at most 64 bytes; sort their indices");
-    const auto extent_of = [&](const auto& access) { return FindAccessed(graph.model(), access).extent; };
-    const Extent extent = extent_of(keys);
-    CheckSameExtents(graph.sink(), graph.InScope(name), extent,
-                     {extent_of(sorted_keys), extent_of(values), extent_of(sorted_values)});
+    CheckShape(graph, name, keys, sorted_keys);
+    CheckShape(graph, name, keys, sorted_values);
+    CheckShape(graph, name, values, sorted_values);
+    const Extent extent = FindAccessed(graph.model(), keys).extent;
     auto scratch = ScratchOf(graph, name, extent, sizeof(K) + sizeof(V));
     return Node<kNvcc, K, V>(graph, std::move(name), options, keys, sorted_keys, scratch, values, sorted_values);
   }
 
  private:
+  PENSTOCK_HIDDEN static void CheckShape(const Graph& graph, const Name& name, const AccessTo& from,
+                                         const AccessTo& to) {
+    CheckSameShape(AlgorithmDeclaration::Sink(graph), AlgorithmDeclaration::InScope(graph, name), "a sort", from, to);
+  }
   PENSTOCK_HIDDEN static AccessOf<std::byte, AccessMode::kScratch> ScratchOf(Graph& graph, const Name& name,
                                                                              const Extent& extent, size_t pair) {
     const SourceLine& at = name.source();
@@ -124,11 +125,12 @@ class SortDeclaration {
   PENSTOCK_HIDDEN static NodeRef Node(Graph& graph, Name&& name, SortOptions options, A&... args) {
     static_assert(kIsSortKey<K>, "penstock: the keys of a sort are numbers of at most 8 bytes");
     CallOfSort<kNvcc, K, V> call{options.descending};
-    FallbackNode<ViewStoredT<A>...> node = graph.Declare(std::move(name), NodeKind::kLaunch, [&](auto& to) {
-      to.Code({.call = &CallLaunch<CallOfSort<kNvcc, K, V>, ViewStoredT<A>...>});
-      to.template Arguments<ViewStoredT<A>...>(args...);
-      to.Callable(call);
-    });
+    FallbackNode<ViewStoredT<A>...> node =
+        AlgorithmDeclaration::Declare(graph, std::move(name), NodeKind::kLaunch, [&](auto& to) {
+          to.Code({.call = &CallLaunch<CallOfSort<kNvcc, K, V>, ViewStoredT<A>...>});
+          to.template Arguments<ViewStoredT<A>...>(args...);
+          to.Callable(call);
+        });
     return node.HostFallback([options](View<const K> from, View<K> to, View<std::byte> scratch, auto... values) {
       const auto sort = [&](SortedRow<K, V>& row) {
         const SpareIn<K, V> spare(scratch.data, row.n);

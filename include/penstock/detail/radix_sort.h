@@ -21,7 +21,7 @@ template <class K>
 inline constexpr bool kIsSortKey = std::is_arithmetic_v<K> && sizeof(K) <= 8;
 
 // Stands for the values of a sort of keys alone.
-struct NoValue {};
+struct KeysAlone {};
 
 // Bits whose order as an unsigned number is that of the keys. -0 equals 0; a NaN comes behind infinity, or with its
 // sign set before minus infinity.
@@ -52,7 +52,7 @@ struct SortedRow {
 // Sorts one row. Neither `to` nor `spare` overlaps `from`.
 template <class K, class V>
 PENSTOCK_HIDDEN void SortOnHost(const SortedRow<K, V>& row, bool descending) {
-  constexpr bool kPairs = !std::is_same_v<V, NoValue>;
+  constexpr bool kPairs = !std::is_same_v<V, KeysAlone>;
   constexpr int kDigits = 256;
   std::array<std::array<int64_t, kDigits>, sizeof(K)> counts{};
   for (int64_t i = 0; i < row.n; ++i) {

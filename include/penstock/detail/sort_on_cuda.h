@@ -38,7 +38,7 @@ class SortOnCuda {
   }
 
  private:
-  static constexpr bool kPairs = !std::is_same_v<V, NoValue>;
+  static constexpr bool kPairs = !std::is_same_v<V, KeysAlone>;
   static constexpr int kBits = 8 * int{sizeof(K)};
 
   // A call of CUB; without room it says how many bytes it needs.

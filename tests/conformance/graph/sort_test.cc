@@ -153,13 +153,12 @@ TEST_P(Sorts, ExtentsThatDifferAreRefused) {
   auto n = g.Param<int32_t>("n", AtMost(10));
   auto keys = g.Input<float>("keys", n), sorted = g.Output<float>("sorted", n);
   auto values = g.Input<float>("values", 10), sorted_values = g.Output<float>("sorted values", n);
-  const int line = __LINE__ + 1;
   SortPairs(g, "by key", Read(keys), Write(sorted), Read(values), Write(sorted_values));
-  EXPECT_EQ(
-      runtime_->Compile(g).status(),
-      absl::InvalidArgumentError("graph 'g' node 'by key' (sort_test.cc:" + std::to_string(line) +
-                                 "): its accesses have extents {n} and {10}; they must be equal: a sort puts each "
-                                 "element in another place"));
+  const absl::Status status = runtime_->Compile(g).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("node 'by key' (sort_test.cc:"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("reads {10} elements of 'values' (sort_test.cc:"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("a sort reads and writes boxes of one shape"), std::string::npos) << status;
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, Sorts, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);

@@ -8,6 +8,7 @@
 #include "penstock/executable.h"
 #include "penstock/graph.h"
 #include "penstock/graph_cache.h"
+#include "penstock/histogram.h"
 #include "penstock/host_buffer.h"
 #include "penstock/item.h"
 #include "penstock/lease.h"

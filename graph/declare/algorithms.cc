@@ -4,7 +4,9 @@
 #include "graph/common/message.h"
 #include "graph/conflicts/boxes.h"
 #include "penstock/detail/declare_algorithm.h"
+#include "penstock/detail/declare_histogram.h"
 #include "penstock/detail/declare_scan.h"
+#include "penstock/detail/declare_select.h"
 
 namespace penstock::detail {
 namespace {
@@ -24,13 +26,21 @@ bool AreApart(const Model& model, const AccessTo& a, const AccessTo& b) {
   const auto ends_before = [&](const Box& first, const Box& second, size_t i) {
     const Dim &begin = first.offset.dims[i], &next = second.offset.dims[i];
     const int64_t most = MostElements(model, Extent(first.size.dims[i]));
-    return begin.is_constant() && next.is_constant() && next.value - begin.value >= most;
+    int64_t between = 0;
+    return begin.is_constant() && next.is_constant() && !__builtin_sub_overflow(next.value, begin.value, &between) &&
+           between >= most;
   };
   for (int i = 0; i < kMaxRank && i < a.box->offset.rank && i < b.box->offset.rank; ++i) {
     const auto at = static_cast<size_t>(i);
     if (ends_before(*a.box, *b.box, at) || ends_before(*b.box, *a.box, at)) return true;
   }
   return false;
+}
+
+// Whether both are boxes of one buffer or State.
+bool MayBeSame(const Model& model, const AccessTo& a, const AccessTo& b) {
+  if (!IsOfGraph(model, a) || !IsOfGraph(model, b) || a.state != b.state) return false;
+  return a.state != nullptr || graph::BaseOf(model, BufferId(a.buffer)) == graph::BaseOf(model, BufferId(b.buffer));
 }
 
 std::string NameText(const Model& model, const AccessTo& to) {
@@ -110,11 +120,7 @@ void CheckMaximum(const DeclarationSink& sink, const Name& node, const Dim& max,
 void CheckInPlace(const DeclarationSink& sink, const Name& node, const AccessTo& from, const AccessTo& to,
                   bool may_be_same) {
   const Model& model = sink.model();
-  if (!IsOfGraph(model, from) || !IsOfGraph(model, to) || from.state != to.state) return;
-  if (from.state == nullptr &&
-      graph::BaseOf(model, BufferId(from.buffer)) != graph::BaseOf(model, BufferId(to.buffer))) {
-    return;
-  }
+  if (!MayBeSame(model, from, to)) return;
   const bool is_same = from.buffer == to.buffer && *from.box == *to.box;
   if ((is_same && may_be_same) || AreApart(model, from, to)) return;
   RefuseAccess(sink, node, [&] {
@@ -123,6 +129,45 @@ void CheckInPlace(const DeclarationSink& sink, const Name& node, const AccessTo&
            (may_be_same
                 ? "the elements that it reads, or memory that it does not read; name the same box, or another buffer"
                 : "memory that it does not read; name another buffer");
+  });
+}
+
+void CheckApart(const DeclarationSink& sink, const Name& node, const AccessTo& a, const AccessTo& b) {
+  const Model& model = sink.model();
+  if (!MayBeSame(model, a, b) || AreApart(model, a, b)) return;
+  RefuseAccess(sink, node, [&] {
+    return "writes " + NameText(model, a) + " and " + NameText(model, b) +
+           ", which may be the same memory; name other memory for one of them";
+  });
+}
+
+void CheckCounts(const DeclarationSink& sink, const Name& node, const AccessTo& counts) {
+  const Model& model = sink.model();
+  if (!IsOfGraph(model, counts)) return;
+  const Extent given = ExtentOf(model, counts);
+  if (!IsExtent(given) || given.rank == 1) return;
+  RefuseAccess(sink, node, [&] {
+    return "writes " + ShapeText(model, given) + " counts to " + NameText(model, counts) +
+           "; the bins of a Histogram have one dimension; name a buffer or a box of one";
+  });
+}
+
+void CheckLargestCount(const DeclarationSink& sink, const Name& node, const AccessTo& from, uint64_t largest) {
+  const Model& model = sink.model();
+  if (!IsOfGraph(model, from)) return;
+  const Extent taken = ExtentOf(model, from);
+  if (!IsExtent(taken) || static_cast<uint64_t>(MostElements(model, taken)) <= largest) return;
+  RefuseAccess(sink, node, [&] {
+    return "may keep all of the " + ShapeText(model, taken) + " elements of " + NameText(model, from) +
+           ", and the type of its count ends at " + std::to_string(largest) + "; count in a larger type";
+  });
+}
+
+void RefuseNoInitial(const DeclarationSink& sink, const Name& node) {
+  RefuseAccess(sink, node, [] {
+    return std::string(
+        "begins with the identity of its operation, and the operation has none; name the initial value after the "
+        "operation, or give it an Identity");
   });
 }
 

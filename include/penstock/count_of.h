@@ -1,18 +1,19 @@
-// CountOf: an extent of which only the device knows how long it is, such as the number of elements that a Select kept.
+// CountOf: an extent whose length only the device knows, such as the number of elements that a Select kept.
 //
 //   ps::Select(graph, "keep", ps::Read(x), ps::Write(kept), ps::Write(count), IsHot{});
 //   graph.ParallelFor("use", ps::CountOf(count, n), Use{}, ps::Read(kept), ps::Write(y));
 //
 // Count     is one integer in a buffer or a State, or one element of a larger one: CountOf(Read(counts, Slice({k},
-// {1})),
-//           n). The node reads it where it runs, and nothing is copied to the host for it. A count above the maximum
-//           counts as the maximum, and one below 0 as 0.
+//           {1})), n). The node reads it where it runs, and nothing is copied to the host for it. A count above the
+//           maximum counts as the maximum, and one below 0 as 0.
 // Maximum   is a constant or a parameter. Memory, boxes and the grid of a kernel follow it: what lies beyond the count
 //           costs the start of a thread on a device, and nothing on a host device.
-// Functor   is called for the indices 0 to the count, as over an extent of one dimension.
+// Functor   is called for the indices below the count, as over an extent of one dimension. Of what the node says that
+// it
+//           writes, it writes some (WriteSome): elements that the functor does not reach stay as they are.
 // Order     is by the access, like that of any other: the node runs after what writes the count.
 // Errors    of the elements, the arguments and the device are those of a ParallelFor. A count of another number of
-//           elements than one is InvalidArgument at Compile.
+//           elements than one, or that the node itself writes, is InvalidArgument at Compile.
 //
 // Threads: plain values.
 #pragma once

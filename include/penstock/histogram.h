@@ -7,26 +7,28 @@
 // Bins      are numbered from 0, as many as there are counts. The functor is trivially copyable, with a const
 //           PENSTOCK_HOST_DEVICE operator() that makes the number of a bin, of any integer type, of an element; an
 //           element of no bin is not counted.
-// Counts    are integers of 4 or 8 bytes, in a buffer or a box of one dimension. They hold the result of this run only,
-//           and have the same values on all devices, since whole numbers are added, whatever the order.
+// Counts    are integers of 4 or 8 bytes, in a buffer or a box of one dimension, in other memory than the elements.
+//           They hold the result of this run only, and have the same values on all devices, since whole numbers are
+//           added, whatever the order.
 // Nodes     are a Fill, "name/zero", and a Kernel of the given name. A block of threads counts in its shared memory and
 //           adds up what it has found; with more than 4096 bins all add to the result at once, which is slower.
-// Errors    are those of a Kernel, which a host device runs on one thread.
+// Errors    are those of a Kernel, which a host device runs on one thread. Counts of several dimensions, or where
+//           elements are read, are InvalidArgument at Compile.
 //
 // Threads: as Graph.
 #pragma once
 
 #include "penstock/detail/cplusplus20.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
-#include "penstock/detail/declare_reduce.h"
-#include "penstock/detail/histogram_bins.h"
+#include "penstock/access.h"
+#include "penstock/detail/declare_histogram.h"
+#include "penstock/detail/host_device.h"
 #include "penstock/export.h"
 #include "penstock/graph.h"
+#include "penstock/node_sequence.h"
 
 namespace penstock {
 
@@ -40,46 +42,46 @@ struct OwnBin {
   }
 };
 
-// Bins of one width from `lower`, which counts, to `upper`, which does not. T is a number type; NaN is in no bin.
+// Bins of one width from `lower`, which counts, to `upper`, which does not. T is a number type; NaN is in no bin. Bin b
+// begins at lower + b * (upper - lower) / bins: exactly for integers of at most 4 bytes; others are compared as rounded
+// products, of floats for float and of doubles for all else, which gives the same bins on all devices.
 template <class T>
 class EvenBins {
  public:
-  // There are `bins` of them, 1 at least, and lower < upper; otherwise nothing is in any bin.
-  EvenBins(T lower, T upper, int32_t bins)
-      : lower_(lower), upper_(upper), last_(bins - 1), scale_(static_cast<Real>(bins) / (Real(upper) - Real(lower))) {}
+  // With less than 1 bin, or unless lower < upper and upper - lower and its inverse are finite, nothing is in any bin.
+  EvenBins(T lower, T upper, int32_t bins) : lower_(lower), upper_(upper), bins_(bins) {
+    width_ = static_cast<Real>(upper) - static_cast<Real>(lower);
+    scale_ = static_cast<Real>(bins) / width_;
+    const bool is_finite = width_ - width_ == 0 && scale_ - scale_ == 0;
+    if (bins < 1 || !is_finite) upper_ = lower_;
+  }
   // The bin, -1 outside all of them.
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE int32_t operator()(T x) const {
     if (!(x >= lower_ && x < upper_)) return -1;
-    const auto bin = static_cast<int32_t>((static_cast<Real>(x) - static_cast<Real>(lower_)) * scale_);
-    return bin < last_ ? bin : last_;
+    const Real from_lower = static_cast<Real>(x) - static_cast<Real>(lower_), at = from_lower * scale_;
+    // It is this bin or a neighbour, as the scale and the product are rounded.
+    const int32_t last = bins_ - 1, near = at < static_cast<Real>(last) ? static_cast<int32_t>(at) : last;
+    const Whole product = static_cast<Whole>(from_lower) * static_cast<Whole>(bins_);
+    const auto begins_after = [&](int32_t bin) {
+      return static_cast<Whole>(bin) * static_cast<Whole>(width_) > product;
+    };
+    if (begins_after(near)) return near - 1;
+    return near < last && !begins_after(near + 1) ? near + 1 : near;
   }
 
  private:
   using Real = std::conditional_t<std::is_same_v<T, float>, float, double>;
+  using Whole = std::conditional_t<std::is_integral_v<T> && sizeof(T) <= 4, int64_t, Real>;  // exact for integers
   T lower_, upper_;
-  int32_t last_;
-  Real scale_;
+  int32_t bins_;
+  Real width_, scale_;
 };
 
-// Declares the two nodes; returns the one that counts.
+// Declares the two nodes, as one.
 template <class T, class C, class F, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
-PENSTOCK_HIDDEN FallbackNode<View<const T>, View<C>, F> Histogram(Graph& graph, const Name& name,
-                                                                  const AccessOf<T, AccessMode::kRead>& from,
-                                                                  const AccessOf<C, AccessMode::kWrite>& counts,
-                                                                  F bin) {
-  static_assert(std::is_integral_v<C> && (sizeof(C) == 4 || sizeof(C) == 8),
-                "penstock: the counts of a Histogram are integers of 4 or 8 bytes");
-  static_assert(std::is_trivially_copyable_v<F>, "penstock: the functor of a Histogram must be trivially copyable");
-  constexpr bool kGivesBin = requires { static_cast<int64_t>(std::as_const(bin)(std::declval<const T&>())); };
-  static_assert(kGivesBin, "penstock: the functor of a Histogram makes the number of a bin of an element");
-  const SourceLine& at = name.source();
-  graph.Fill(Name("zero", at.file, at.line).In(name), counts, C{0});
-  const int64_t most = detail::MostElements(graph.model(), detail::FindAccessed(graph.model(), from).extent);
-  AccessOf<C, AccessMode::kReadWrite> both{counts.buffer, counts.box};
-  both.unordered = counts.unordered;
-  both.state = counts.state;
-  return graph.Kernel(name, &detail::CountBins<kNvcc, T, C, F>, detail::ShapeOfHistogram(most), from, both, bin)
-      .HostFallback(&detail::CountBinsOnHost<T, C, F>);
+PENSTOCK_HIDDEN NodeSequence Histogram(Graph& graph, const Name& name, const AccessOf<T, AccessMode::kRead>& from,
+                                       const AccessOf<C, AccessMode::kWrite>& counts, F bin) {
+  return detail::HistogramDeclaration::Declare<kNvcc>(graph, name, from, counts, bin);
 }
 
 }  // namespace penstock

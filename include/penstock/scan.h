@@ -9,12 +9,10 @@
 //           int64_t, half to float. y may be x, with the same box. A CountOf before them scans the first of them only;
 //           the other elements of y are unspecified in a Buffer, and keep their values in memory that outlives the run.
 // Result    has at most 64 bytes. An exclusive Scan gives the first element of a row the initial value: the one that
-// the
-//           call names, or the identity of the operation. An inclusive one has none unless the call names it.
+//           the call names, or the identity of the operation. An inclusive one has none unless the call names it.
 // Operation is as that of a Reduce (reduce.h): associative, as far as rounding allows; it need not commute.
 // Order     is fixed. What comes before element i is combined so: elements 0 to i - 1 of the row are cut into blocks as
-// the
-//           binary digits of i say, the largest first: 11 elements are blocks of 8, 2 and 1. Each block is combined
+//           the binary digits of i say, the largest first: 11 elements are blocks of 8, 2 and 1. Each block is combined
 //           pairwise: neighbours, then the results of neighbours, and so on. Then the blocks are combined from left to
 //           right, beginning with the initial value, if there is one. An inclusive Scan combines that with element i.
 //           So the result has the same bits on host devices and GPUs, however many threads there are, and does not
@@ -22,12 +20,12 @@
 //           the source). Each result of the operation is rounded before the operation takes it. Within one call the
 //           operation is the user's own, as for a Reduce.
 // Nodes     are one of the given name for rows of up to 2048 elements. Longer rows are read twice: for each further
-// factor
-//           of 2048 there are two more nodes, "name/level 2" and so on up, and "name/scan 2" and so on down to
+//           factor of 2048 there are two more nodes, "name/level 2" and so on up, and "name/scan 2" and so on down to
 //           "name/scan", which writes the result, with internal buffers of a value for 2048 between them.
 // Errors    of the elements, the arguments and the device are those of a ParallelFor. Shapes of x and y that differ, a
-//           result in other elements of the buffer that is read, and a CountOf of another maximum than the elements
-//           have are InvalidArgument at Compile.
+//           result in other elements of the buffer that is read, a count in the result, a CountOf of another maximum
+//           than the elements have, and an exclusive Scan without an initial value or an identity are InvalidArgument
+//           at Compile. A float that its integer type does not hold converts to another number on each device.
 //
 // Threads: as the graph.
 #pragma once

@@ -8,20 +8,18 @@
 // Values    are those of a buffer, a State or a box of one dimension, each converted to the type of the result; with a
 //           CountOf before them the first of them only.
 // Result    is y[0] to y[count - 1], in the order of the values. y has one dimension, at least as long as that of x,
-// and
-//           is other memory. Elements from y[count] on are unspecified in a Buffer, and keep their values in memory
+//           and is other memory. Elements from y[count] on are unspecified in a Buffer, and keep their values in memory
 //           that outlives the run (access.h, WriteSome).
 // Count     is one element of an integer type that the number of values fits into: a buffer of one element, a State, or
 //           one element of a larger buffer.
 // Predicate is a trivially copyable functor with a const PENSTOCK_HOST_DEVICE operator() that takes an element and
-// returns
-//           what converts to bool. It is called twice for each element, and gives the same both times.
+//           returns what converts to bool. It is called twice for each element, and gives the same both times.
 // Order     is that of the values, on every device. Nothing is counted atomically.
 // Nodes     are one of the given name for up to 2048 values, otherwise those of a Scan (scan.h) of the counts of each
 //           2048 values, and "name/scan", which writes the result.
 // Errors    of the elements, the arguments and the device are those of a ParallelFor. A count of another number of
-//           elements than one, a result without room and a result in the buffer that is read are InvalidArgument at
-//           Compile.
+//           elements than one, or of a type that ends before the elements do, a result without room, and results in the
+//           memory of another access are InvalidArgument at Compile.
 //
 // Threads: as the graph.
 #pragma once

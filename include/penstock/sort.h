@@ -13,7 +13,8 @@
 //           between passes and half a byte an element of CUB's counts; it has no contents outside the node.
 // Method    CUB's DeviceRadixSort on CUDA devices, as a Launch node: nvcc compiles the file, or the node fails there.
 //           On host devices a radix sort on one thread.
-// Errors    Extents that differ are InvalidArgument at Compile; others are those of a Launch.
+// Errors    Extents that differ, and results in memory that is read or of one another, are InvalidArgument at Compile;
+//           others are those of a Launch.
 //
 // This header includes CUB where nvcc compiles the file, so ps.h does not include it.
 //

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -34,13 +35,34 @@ struct AccessTo {
   PENSTOCK_HIDDEN AccessTo(const AccessOf<T, M>& access)  // NOLINT: implicit
       : buffer(access.buffer.index()), graph(access.buffer.graph()), box(&access.box), state(access.state.get()) {}
 };
-// Keep a mistake for Compile unless the count is one element in every run, both have one shape in every run, or there
-// is room for all that `from` has. `what` is "a CountOf reads" or "a Transform". What is no access of this graph is
-// told with the node.
+// Checks keep a mistake for Compile. What is no access of this graph is told with the node.
+//
+// The count is one element in every run; `what` is "a CountOf reads" or "a Select writes".
 PENSTOCK_EXPORT void CheckCount(const DeclarationSink& sink, const Name& node, const char* what, const AccessTo& count);
+// Both have one shape in every run; `what` is "a Transform".
 PENSTOCK_EXPORT void CheckSameShape(const DeclarationSink& sink, const Name& node, const char* what,
                                     const AccessTo& from, const AccessTo& to);
+// There is room in one dimension for all that `from` has.
 PENSTOCK_EXPORT void CheckRoom(const DeclarationSink& sink, const Name& node, const AccessTo& from, const AccessTo& to);
+// Nothing that is written can be an element that is read, except, if it `may_be_same`, all of them in place.
+PENSTOCK_EXPORT void CheckInPlace(const DeclarationSink& sink, const Name& node, const AccessTo& from,
+                                  const AccessTo& to, bool may_be_same);
+// No element is written by way of both.
+PENSTOCK_EXPORT void CheckApart(const DeclarationSink& sink, const Name& node, const AccessTo& a, const AccessTo& b);
+
+// An access of a node that may end before its elements do: it writes some of those that it would write all of.
+template <class A>
+PENSTOCK_HIDDEN A SomeOf(const A& argument) {
+  return argument;
+}
+template <class V>
+PENSTOCK_HIDDEN AccessOf<V, AccessMode::kWriteSome> SomeOf(const AccessOf<V, AccessMode::kWrite>& to) {
+  return {to.buffer, to.box, to.unordered, to.state, to.uncopied};
+}
+template <class A>
+inline constexpr bool kWrites = false;
+template <class T, AccessMode M>
+inline constexpr bool kWrites<AccessOf<T, M>> = M != AccessMode::kRead;
 
 // What they use of a Graph.
 class AlgorithmDeclaration {
@@ -77,12 +99,29 @@ class CountedDeclaration {
     if (IsNull(f)) AlgorithmDeclaration::RefuseNull(graph, name, "functor");
     CheckCount(AlgorithmDeclaration::Sink(graph), AlgorithmDeclaration::InScope(graph, name), "a CountOf reads",
                extent.count);
+    (CheckCountIsApart(graph, name, extent.count, args), ...);
     if constexpr (kFits) {
       Counted<F, C> counted{std::move(f)};
-      return AlgorithmDeclaration::AddParallelFor<kNvcc, 1>(graph, std::move(name), extent.max, counted, extent.count,
-                                                            args...);
+      auto some = std::tuple(SomeOf(args)...);
+      return std::apply(
+          [&](auto&... given) {
+            return AlgorithmDeclaration::AddParallelFor<kNvcc, 1>(graph, std::move(name), extent.max, counted,
+                                                                  extent.count, given...);
+          },
+          some);
     } else {
       __builtin_unreachable();  // does not compile
+    }
+  }
+
+ private:
+  template <class G, class C, class A>
+  PENSTOCK_HIDDEN static void CheckCountIsApart([[maybe_unused]] const G& graph, [[maybe_unused]] const Name& name,
+                                                [[maybe_unused]] const AccessOf<C, AccessMode::kRead>& count,
+                                                [[maybe_unused]] const A& argument) {
+    if constexpr (kWrites<A>) {
+      CheckInPlace(AlgorithmDeclaration::Sink(graph), AlgorithmDeclaration::InScope(graph, name), count, argument,
+                   false);
     }
   }
 };
@@ -124,6 +163,7 @@ class TransformDeclaration {
     (CheckSameShape(AlgorithmDeclaration::Sink(graph), AlgorithmDeclaration::InScope(graph, name), "a Transform", from,
                     to),
      ...);
+    (CheckInPlace(AlgorithmDeclaration::Sink(graph), AlgorithmDeclaration::InScope(graph, name), from, to, true), ...);
     if constexpr (kFits) {
       TransformElements<F> elements{std::move(f)};
       return AlgorithmDeclaration::AddParallelFor<kNvcc, kAnyRank>(

@@ -25,11 +25,10 @@ namespace penstock::detail {
 struct NoCount {};
 struct NoValue {};
 
-// Keep a mistake for Compile unless a count's maximum is what the elements have; or if what is written may be elements
-// that are read, or if it `may_be_same`, others than these.
+// Keeps a mistake for Compile unless a count's maximum is what the elements have.
 PENSTOCK_EXPORT void CheckMaximum(const DeclarationSink& sink, const Name& node, const Dim& max, const AccessTo& from);
-PENSTOCK_EXPORT void CheckInPlace(const DeclarationSink& sink, const Name& node, const AccessTo& from,
-                                  const AccessTo& to, bool may_be_same);
+// Keeps the mistake that a Scan begins with no value that anybody has named.
+PENSTOCK_EXPORT void RefuseNoInitial(const DeclarationSink& sink, const Name& node);
 // The most rows and the most elements of a row that an extent can have.
 struct MostRows {
   int64_t rows, width;
@@ -40,13 +39,6 @@ PENSTOCK_EXPORT MostRows MostRowsOf(const Model& model, const Extent& extent);
 inline Name LevelName(const Name& of, const char* what, int level) {
   const SourceLine& at = of.source();
   return (level == 1 ? Name(what, at.file, at.line) : Name(what, level, at.file, at.line)).In(of);
-}
-
-// What is written if a count may end before the elements do.
-template <bool kSome, class V>
-PENSTOCK_HIDDEN auto WrittenBy(const AccessOf<V, AccessMode::kWrite>& to) {
-  if constexpr (!kSome) return to;
-  else return AccessOf<V, AccessMode::kWriteSome>{to.buffer, to.box, to.unordered, to.state, to.uncopied};
 }
 
 // The levels of one Scan of values of type V, after the nodes of its elements.
@@ -125,12 +117,15 @@ class ScanDeclaration {
     CheckInPlace(sink, node, from, to, true);
     if constexpr (!std::is_same_v<Count, NoCount>) {
       CheckCount(sink, node, "a CountOf reads", count.count);
+      CheckInPlace(sink, node, count.count, to, false);
       CheckMaximum(sink, node, count.max, from);
     }
     const bool exclusive = options.kind == ScanKind::kExclusive;
     if constexpr (!kFits) {
       __builtin_unreachable();  // does not compile
     } else if constexpr (std::is_same_v<Initial, NoValue>) {
+      constexpr bool kHasIdentity = requires { Op::template Identity<V>(); };
+      if (exclusive && !kHasIdentity) RefuseNoInitial(sink, node);
       return Levels<kNvcc>(graph, name, count, from, to, op, InitialOf<Op, V>(), exclusive, exclusive);
     } else {
       return Levels<kNvcc>(graph, name, count, from, to, op, initial, true, exclusive);
@@ -174,7 +169,10 @@ class ScanDeclaration {
     const Extent extent = FindAccessed(graph.model(), from).extent;
     ScanLevels<kNvcc, Op, V, G, Count> levels(graph, name, extent, count, op, initial, has_initial);
     constexpr bool kHasCount = ScanLevels<kNvcc, Op, V, G, Count>::kHasCount;
-    const auto written = WrittenBy<kHasCount>(to);
+    const auto written = [&] {
+      if constexpr (kHasCount) return SomeOf(to);
+      else return to;
+    }();
     if (!levels.has_several()) {
       const LeafPrefixes<Op, V, true, kHasCount, false> leaf(1, op, initial, has_initial, !exclusive, false);
       const NodeRef only = levels.Add(name, leaf, from, written);

@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "penstock/detail/declare_algorithm.h"
@@ -15,6 +16,10 @@
 #include "penstock/node_sequence.h"
 
 namespace penstock::detail {
+
+// Keeps a mistake for Compile if more values may be kept than the count can tell.
+PENSTOCK_EXPORT void CheckLargestCount(const DeclarationSink& sink, const Name& node, const AccessTo& from,
+                                       uint64_t largest);
 
 class SelectDeclaration {
  public:
@@ -30,8 +35,13 @@ class SelectDeclaration {
     CheckRoom(sink, node, from, to);
     CheckInPlace(sink, node, from, to, false);
     CheckCount(sink, node, "a Select writes", count);
+    CheckInPlace(sink, node, from, count, false);
+    CheckApart(sink, node, to, count);
+    CheckLargestCount(sink, node, from, static_cast<uint64_t>(std::numeric_limits<C>::max()));
     if constexpr (!std::is_same_v<Count, NoCount>) {
       CheckCount(sink, node, "a CountOf reads", of.count);
+      CheckInPlace(sink, node, of.count, to, false);
+      CheckInPlace(sink, node, of.count, count, false);
       CheckMaximum(sink, node, of.max, from);
     }
     if constexpr (kFits) return Nodes<kNvcc>(graph, name, of, from, to, count, keep);
@@ -65,7 +75,7 @@ class SelectDeclaration {
     const int64_t none = 0;
     ScanLevels<kNvcc, Plus, int64_t, G, Count> levels(graph, name, extent, of, plus, none, true);
     constexpr bool kHasCount = ScanLevels<kNvcc, Plus, int64_t, G, Count>::kHasCount;
-    const auto some = WrittenBy<true>(to);
+    const auto some = SomeOf(to);
     if (!levels.has_several()) {
       const NodeRef only = levels.Add(name, SelectLeaf<F, V, kHasCount, false>(keep), from, some, count);
       return {only, only};

@@ -90,6 +90,7 @@ class SortDeclaration {
   PENSTOCK_HIDDEN static NodeRef Keys(Graph& graph, Name&& name, AccessOf<K, AccessMode::kRead>& from,
                                       AccessOf<K, AccessMode::kWrite>& to, SortOptions options) {
     CheckShape(graph, name, from, to);
+    CheckMemory(graph, name, from, to);
     const Extent extent = FindAccessed(graph.model(), from).extent;
     auto scratch = ScratchOf(graph, name, extent, sizeof(K));
     return Node<kNvcc, K, KeysAlone>(graph, std::move(name), options, from, to, scratch);
@@ -104,6 +105,11 @@ class SortDeclaration {
     CheckShape(graph, name, keys, sorted_keys);
     CheckShape(graph, name, keys, sorted_values);
     CheckShape(graph, name, values, sorted_values);
+    for (const AccessTo& from : {AccessTo(keys), AccessTo(values)}) {
+      for (const AccessTo& to : {AccessTo(sorted_keys), AccessTo(sorted_values)}) CheckMemory(graph, name, from, to);
+    }
+    CheckApart(AlgorithmDeclaration::Sink(graph), AlgorithmDeclaration::InScope(graph, name), sorted_keys,
+               sorted_values);
     const Extent extent = FindAccessed(graph.model(), keys).extent;
     auto scratch = ScratchOf(graph, name, extent, sizeof(K) + sizeof(V));
     return Node<kNvcc, K, V>(graph, std::move(name), options, keys, sorted_keys, scratch, values, sorted_values);
@@ -113,6 +119,10 @@ class SortDeclaration {
   PENSTOCK_HIDDEN static void CheckShape(const Graph& graph, const Name& name, const AccessTo& from,
                                          const AccessTo& to) {
     CheckSameShape(AlgorithmDeclaration::Sink(graph), AlgorithmDeclaration::InScope(graph, name), "a sort", from, to);
+  }
+  PENSTOCK_HIDDEN static void CheckMemory(const Graph& graph, const Name& name, const AccessTo& from,
+                                          const AccessTo& to) {
+    CheckInPlace(AlgorithmDeclaration::Sink(graph), AlgorithmDeclaration::InScope(graph, name), from, to, false);
   }
   PENSTOCK_HIDDEN static AccessOf<std::byte, AccessMode::kScratch> ScratchOf(Graph& graph, const Name& name,
                                                                              const Extent& extent, size_t pair) {

@@ -49,12 +49,12 @@ class BinCounter {
       : shared_(shared),
         counts_(counts),
         bin_(bin),
-        few_(static_cast<unsigned>(counts.width < INT32_MAX ? counts.width : INT32_MAX)) {}
+        few_(static_cast<unsigned>(counts.width < kMost ? counts.width : kMost)) {}
 
   template <class T>
   PENSTOCK_HIDDEN __device__ __forceinline__ void Count(const T& element) const {
     const auto at = bin_(element);
-    if constexpr (sizeof(at) > 4) {
+    if constexpr (sizeof(at) > 4 || (sizeof(at) == 4 && std::is_unsigned_v<decltype(at)>)) {
       if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(counts_.width)) return;
     } else {
       if (static_cast<unsigned>(at) >= few_) return;  // a negative number is a great one
@@ -79,6 +79,8 @@ class BinCounter {
   }
 
  private:
+  static constexpr int64_t kMost = int64_t{1} << 31;
+
   PENSTOCK_HIDDEN __device__ void Add(int64_t at, unsigned count) const {
     using Word = std::conditional_t<sizeof(C) == 8, unsigned long long, unsigned>;
     atomicAdd(reinterpret_cast<Word*>(counts_.data + at), static_cast<Word>(count));
@@ -87,14 +89,14 @@ class BinCounter {
   unsigned (&shared_)[kHistogramBins];
   const View<C>& counts_;
   const F& bin_;
-  const unsigned few_;  // the bins, for numbers of 4 bytes and less
+  const unsigned few_;  // the bins, for signed numbers of at most 4 bytes, and shorter ones
 };
 
 // Elements that lie side by side. Each thread has several loads under way; small elements are loaded 16 bytes at a
 // time.
 template <class T, class Counter>
 PENSTOCK_HIDDEN __device__ __forceinline__ void CountLine(const T* from, int64_t n, const Counter& counter) {
-  constexpr int kAtOnce = 8, kInWord = sizeof(T) <= 2 ? 16 / sizeof(T) : 1;
+  constexpr int kAtOnce = 8, kInWord = sizeof(T) <= 2 && std::is_default_constructible_v<T> ? 16 / sizeof(T) : 1;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kHistogramThreads;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kHistogramThreads + threadIdx.x;
   int64_t begin = 0;
@@ -122,7 +124,7 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void CountLine(const T* from, int64_t
     }
   }
   int64_t i = begin + thread;
-  if constexpr (kInWord == 1 && sizeof(T) <= 16) {
+  if constexpr (kInWord == 1 && sizeof(T) <= 16 && std::is_default_constructible_v<T>) {
     for (; i + (kAtOnce - 1) * step < n; i += kAtOnce * step) {
       T loaded[kAtOnce];
 #pragma unroll

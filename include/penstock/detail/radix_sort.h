@@ -16,9 +16,11 @@
 
 namespace penstock::detail {
 
-// Arithmetic types of 1 to 8 bytes.
+// Arithmetic types of 1 to 8 bytes that are no characters of Unicode, for which CUB has no order.
 template <class K>
-inline constexpr bool kIsSortKey = std::is_arithmetic_v<K> && sizeof(K) <= 8;
+inline constexpr bool kIsSortKey =
+    std::is_arithmetic_v<K> && sizeof(K) <= 8 && !std::is_same_v<K, char8_t> && !std::is_same_v<K, char16_t> &&
+    !std::is_same_v<K, char32_t> && !std::is_same_v<K, wchar_t>;
 
 // Stands for the values of a sort of keys alone.
 struct KeysAlone {};

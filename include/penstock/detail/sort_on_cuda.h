@@ -5,6 +5,7 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -31,7 +32,7 @@ class SortOnCuda {
     PENSTOCK_RETURN_IF_ERROR(ToStatus(submit(nullptr, bytes), "asking for the room of a sort"));
     void* room = scratch.data;
     if (bytes > static_cast<size_t>(scratch.width)) {
-      PENSTOCK_ASSIGN_OR_RETURN(CudaWorkspace* const own, launch.Get<CudaWorkspace>(bytes));
+      PENSTOCK_ASSIGN_OR_RETURN(CudaWorkspace* const own, launch.Get<CudaWorkspace>(std::bit_ceil(bytes)));
       room = own->data();
     }
     return ToStatus(submit(room, bytes), "sorting");

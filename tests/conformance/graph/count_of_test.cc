@@ -22,6 +22,11 @@ template <class C>
 struct Half {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, View<C> count) const { count(0) = count(0) / 2; }
 };
+struct Twice {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<const int32_t> x, View<int32_t> y) const {
+    y(i) = static_cast<int32_t>(2U * static_cast<uint32_t>(x(i)));
+  }
+};
 struct IsMore {
   PENSTOCK_HOST_DEVICE bool operator()(View<const int32_t> count) const { return count(0) > 0; }
 };
@@ -151,6 +156,26 @@ TEST_P(Counts, AreFoundWhenDeclaredAgainAndCheckedAgainstHostCode) {
     }
   }
   EXPECT_EQ(found.counts().compiled, 1);
+}
+
+// A node that says Write ends before the elements do, so what lies behind is neither stale nor compared.
+TEST_P(Counts, KeepWhatLiesBehindThem) {
+  for (const bool checked : {false, true}) {
+    Graph g("tail");
+    auto x = g.Input<int32_t>("x", 4000), count = g.Input<int32_t>("count", 1);
+    auto y = g.Output<int32_t>("y", 4000);
+    g.ParallelFor("use", CountOf(count, 4000), Twice{}, Read(x), Write(y));
+    auto exec = runtime_->Compile(g, {.check_against_host = checked});
+    ASSERT_OK(exec.status());
+    const std::vector<int32_t> from = Random(4000), ten = {10};
+    std::vector<int32_t> to(4000, 77), expected = to;
+    for (size_t i = 0; i < 10; ++i) expected[i] = static_cast<int32_t>(2U * static_cast<uint32_t>(from[i]));
+    Bindings io = exec->bindings();
+    auto run = exec->Launch(io.Set(x, from).Set(count, ten).Set(y, to));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait());
+    EXPECT_EQ(to, expected) << checked;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, Counts, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);

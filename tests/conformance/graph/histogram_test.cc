@@ -25,6 +25,14 @@ struct OfPoint {
   }
 };
 
+struct Odd {
+  explicit Odd(int n) : value(n) {}
+  int value;
+};
+struct OfOdd {
+  PENSTOCK_HOST_DEVICE int operator()(const Odd& x) const { return x.value; }
+};
+
 class Histograms : public GraphConformance {
  protected:
   // One executable for all extents; the counts of the run before must not count.
@@ -80,7 +88,43 @@ TEST_P(Histograms, OfEvenBins) {
   EXPECT_EQ(bins(100), -1);
   EXPECT_EQ(bins(-0.01F), -1);
   EXPECT_EQ(bins(NAN), -1);
-  EXPECT_EQ(EvenBins<int64_t>(-10, 10, 4)(4), 2);
+}
+
+// Against whole numbers: bin b of n begins at lower + b * width / n.
+TEST(BinsOfOneWidth, BeginWhereTheyDo) {
+  for (const int32_t lower : {-1000, 0, 7}) {
+    for (int32_t width = 1; width < 260; ++width) {
+      for (const int32_t bins : {1, 2, 3, 7, 49, 100, 255}) {
+        const EvenBins ints(lower, lower + width, bins);
+        const EvenBins longs(int64_t{lower}, int64_t{lower + width}, bins);
+        const EvenBins floats(static_cast<float>(lower), static_cast<float>(lower + width), bins);
+        const EvenBins doubles(double{0} + lower, double{0} + lower + width, bins);
+        for (int32_t x = 0; x < width; ++x) {
+          const int32_t bin = x * bins / width;
+          ASSERT_EQ(ints(lower + x), bin) << x << " of " << width << " in " << bins;
+          ASSERT_EQ(longs(lower + x), bin) << x << " of " << width << " in " << bins;
+          ASSERT_EQ(floats(static_cast<float>(lower + x)), bin) << x << " of " << width << " in " << bins;
+          ASSERT_EQ(doubles(lower + x), bin) << x << " of " << width << " in " << bins;
+        }
+        ASSERT_EQ(ints(lower - 1), -1);
+        ASSERT_EQ(ints(lower + width), -1);
+      }
+    }
+  }
+  const EvenBins all(INT32_MIN, INT32_MAX, INT32_MAX);
+  EXPECT_EQ(all(INT32_MIN), 0);
+  EXPECT_EQ(all(INT32_MIN + 2), 0);
+  EXPECT_EQ(all(INT32_MIN + 3), 1);
+  EXPECT_EQ(all(INT32_MAX - 1), INT32_MAX - 1);
+}
+TEST(BinsOfOneWidth, AreNoneOfARangeThatIsNone) {
+  EXPECT_EQ(EvenBins(-3e38F, 3e38F, 10)(2e38F), -1) << "the width is infinite";
+  EXPECT_EQ(EvenBins(0.F, 1e-38F, 16)(0), -1) << "its inverse is";
+  EXPECT_EQ(EvenBins(0.F, 1.F, 0)(0.5F), -1);
+  EXPECT_EQ(EvenBins(0.F, 1.F, INT32_MIN)(0.5F), -1);
+  EXPECT_EQ(EvenBins(1.F, 0.F, 3)(0.5F), -1);
+  EXPECT_EQ(EvenBins(NAN, 1.F, 3)(0.5F), -1);
+  EXPECT_EQ(EvenBins(5, 5, 3)(5), -1);
 }
 
 // A box of pitched memory of three dimensions, and one whose first byte is not aligned, into a box of the counts.
@@ -111,6 +155,10 @@ TEST_P(Histograms, OfBoxes) {
   std::fill(expected.begin() + 256, expected.begin() + 300, 5);
   std::fill(expected.begin() + 500, expected.end(), 6);
   EXPECT_EQ(found, expected);
+}
+
+TEST_P(Histograms, OfElementsWithoutADefault) {
+  CountsAreRight<uint32_t>(10, OfOdd(), std::vector<Odd>(kMost, Odd(3)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, Histograms, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);

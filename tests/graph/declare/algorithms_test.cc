@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "graph/plan/plan.h"
+#include "penstock/histogram.h"
 #include "penstock/scan.h"
 #include "penstock/select.h"
+#include "penstock/sort.h"
 #include "penstock/transform.h"
 #include "tests/support/status.h"
 
@@ -187,9 +189,121 @@ TEST(DeclaredTransform, TakesElementsOfOneShape) {
       "reads and writes boxes of one shape; declare both with the same constants and parameters");
 }
 
+struct Product {
+  PENSTOCK_HOST_DEVICE float operator()(float a, float b) const { return a * b; }
+};
+
+TEST(DeclaredScan, BeginsWithWhatSomebodyHasNamed) {
+  const auto mistakes = [](const ScanOptions& options, bool named) {
+    Graph g("g");
+    auto x = g.InOut<float>("x", 5);
+    if (named) Scan(g, At("s", 5), Read(x), Write(x), Product{}, 1, options);
+    else Scan(g, At("s", 5), Read(x), Write(x), Product{}, options);
+    return MistakesOf(g);
+  };
+  EXPECT_EQ(mistakes(kExclusive, false),
+            "graph 'g' node 's' (a.cc:5): begins with the identity of its operation, and the operation has none; name "
+            "the initial value after the operation, or give it an Identity");
+  EXPECT_EQ(mistakes(kExclusive, true), "OK");
+  EXPECT_EQ(mistakes(kInclusive, false), "OK");
+}
+
+// What is read may be the same memory as what is written.
+TEST(DeclaredAlgorithms, WriteOtherMemoryThanTheyRead) {
+  const auto mistakes = [](auto declare) {
+    Graph g("g");
+    declare(g, g.InOut<int32_t>(At("x", 1), 100), g.InOut<int32_t>(At("y", 2), 100));
+    const std::string text = MistakesOf(g);
+    return text == "OK" ? text : text.find("which may be the same memory") != std::string::npos ? "same" : text;
+  };
+  const Box first = Slice({0}, {1}), front = Slice({0}, {50}), back = Slice({50}, {50}), middle = Slice({1}, {50});
+  struct Negate {
+    int32_t operator()(int32_t x) const { return -x; }
+  };
+  struct IsEven {
+    bool operator()(int32_t x) const { return x % 2 == 0; }
+  };
+  struct Nothing {
+    void operator()(int64_t, int32_t*) const {}
+  };
+  EXPECT_EQ(mistakes([](auto& g, auto x, auto y) { Sort(g, "s", Read(x), Write(y)); }), "OK");
+  EXPECT_EQ(mistakes([](auto& g, auto x, auto) { Sort(g, "s", Read(x), Write(x)); }), "same");
+  EXPECT_EQ(mistakes([&](auto& g, auto x, auto) { Sort(g, "s", Read(x, front), Write(x, back)); }), "OK");
+  EXPECT_EQ(mistakes([&](auto& g, auto x, auto) { Sort(g, "s", Read(x, front), Write(x, middle)); }), "same");
+  EXPECT_EQ(mistakes([&](auto& g, auto x, auto y) {
+              SortPairs(g, "s", Read(x, front), Write(y, front), Read(x, back), Write(y, front));
+            }),
+            "same");
+  EXPECT_EQ(mistakes([&](auto& g, auto x, auto y) {
+              SortPairs(g, "s", Read(x, front), Write(y, front), Read(y, front), Write(y, back));
+            }),
+            "same");
+  EXPECT_EQ(mistakes([&](auto& g, auto x, auto y) {
+              SortPairs(g, "s", Read(x, front), Write(y, front), Read(x, back), Write(y, back));
+            }),
+            "OK");
+  EXPECT_EQ(mistakes([](auto& g, auto x, auto) { Transform(g, "t", Read(x), Write(x), Negate{}); }), "OK");
+  EXPECT_EQ(mistakes([&](auto& g, auto x, auto) { Transform(g, "t", Read(x, front), Write(x, middle), Negate{}); }),
+            "same");
+  EXPECT_EQ(mistakes([](auto& g, auto x, auto) { Histogram(g, "h", Read(x), Write(x), OwnBin()); }), "same");
+  EXPECT_EQ(mistakes([](auto& g, auto x, auto y) { Histogram(g, "h", Read(x), Write(y), OwnBin()); }), "OK");
+  EXPECT_EQ(mistakes([&](auto& g, auto x, auto y) { Scan(g, "s", CountOf(Read(y, first), 100), Read(x), Write(y)); }),
+            "same");
+  EXPECT_EQ(mistakes([&](auto& g, auto x, auto y) { Select(g, "s", Read(x), Write(y), Write(y, first), IsEven{}); }),
+            "same");
+  EXPECT_EQ(mistakes([&](auto& g, auto x, auto y) { Select(g, "s", Read(x), Write(y), Write(x, first), IsEven{}); }),
+            "same");
+  EXPECT_EQ(mistakes([](auto& g, auto x, auto y) {
+              auto count = g.template Buffer<int32_t>("count", 1);
+              g.Fill("set", count, 5);
+              Select(g, "s", CountOf(count, 100), Read(x), Write(y), Write(count), IsEven{});
+            }),
+            "same");
+  EXPECT_EQ(mistakes([&](auto& g, auto x, auto) {
+              g.ParallelFor("p", CountOf(Read(x, first), 100), Nothing{}, ReadWrite(x, back));
+            }),
+            "OK");
+  EXPECT_EQ(mistakes([&](auto& g, auto x, auto) {
+              g.ParallelFor("p", CountOf(Read(x, first), 100), Nothing{}, ReadWrite(x));
+            }),
+            "same");
+}
+
+TEST(DeclaredHistogram, IsTwoNodesAndHasOneDimensionOfCounts) {
+  Graph g("g");
+  auto x = g.Input<uint8_t>("x", 100);
+  const NodeRef before = g.Host("before", [] {});
+  Histogram(g, At("h", 5), Read(x), Write(g.Output<int32_t>("y", 256)), OwnBin()).After(before).On(0).Priority(2);
+  EXPECT_EQ(NamesOf(g).substr(NamesOf(g).find("h/zero")), "h/zero@5 h@5 ");
+  for (int32_t n = 1; n < 3; ++n) {
+    EXPECT_EQ(g.model().nodes[n].device, 0) << n;
+    EXPECT_EQ(g.model().nodes[n].priority, 2) << n;
+    EXPECT_EQ(g.model().nodes[n].after, std::vector<DeclId>{DeclId(n - 1)}) << n;
+  }
+  EXPECT_EQ(MistakesOf(g), "OK");
+  Histogram(g, At("other", 6), Read(x), Write(g.Output<int32_t>(At("z", 7), {2, 128})), OwnBin());
+  EXPECT_EQ(MistakesOf(g),
+            "graph 'g' node 'other' (a.cc:6): writes {2, 128} counts to 'z' (a.cc:7); the bins of a Histogram have one "
+            "dimension; name a buffer or a box of one");
+}
+
 struct IsHot {
   PENSTOCK_HOST_DEVICE bool operator()(float x) const { return x > 1; }
 };
+
+TEST(DeclaredSelect, HasACountThatAllElementsFitInto) {
+  const auto mistakes = [](int64_t n) {
+    Graph g("g");
+    auto x = g.Input<float>(At("x", 1), n);
+    Select(g, At("s", 5), Read(x), Write(g.Output<float>("y", n)), Write(g.Output<uint8_t>("count", 1)), IsHot{});
+    return MistakesOf(g);
+  };
+  EXPECT_EQ(mistakes(255), "OK");
+  EXPECT_EQ(
+      mistakes(256),
+      "graph 'g' node 's' (a.cc:5): may keep all of the {256} elements of 'x' (a.cc:1), and the type of its count "
+      "ends at 255; count in a larger type");
+}
 
 TEST(DeclaredSelect, IsTheNodesOfAScanOfCounts) {
   const struct {

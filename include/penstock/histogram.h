@@ -48,33 +48,36 @@ struct OwnBin {
 template <class T>
 class EvenBins {
  public:
-  // With less than 1 bin, or unless lower < upper and upper - lower and its inverse are finite, nothing is in any bin.
-  EvenBins(T lower, T upper, int32_t bins) : lower_(lower), upper_(upper), bins_(bins) {
+  // At most 2^22 bins of floats. With more, with less than 1, or unless lower < upper and upper - lower and its inverse
+  // are finite, nothing is in any bin.
+  EvenBins(T lower, T upper, int32_t bins) : lower_(lower), upper_(upper) {
     width_ = static_cast<Real>(upper) - static_cast<Real>(lower);
     scale_ = static_cast<Real>(bins) / width_;
     const bool is_finite = width_ - width_ == 0 && scale_ - scale_ == 0;
-    if (bins < 1 || !is_finite) upper_ = lower_;
+    const bool is_good = bins >= 1 && is_finite && (sizeof(Real) == 8 || bins <= kMostFloats);
+    bins_ = static_cast<Real>(is_good ? bins : 1);
+    if (!is_good) upper_ = lower_;
   }
   // The bin, -1 outside all of them.
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE int32_t operator()(T x) const {
     if (!(x >= lower_ && x < upper_)) return -1;
-    const Real from_lower = static_cast<Real>(x) - static_cast<Real>(lower_), at = from_lower * scale_;
-    // It is this bin or a neighbour, as the scale and the product are rounded.
-    const int32_t last = bins_ - 1, near = at < static_cast<Real>(last) ? static_cast<int32_t>(at) : last;
+    const Real from_lower = static_cast<Real>(x) - static_cast<Real>(lower_), last = bins_ - 1;
+    // The next whole number: adding this loses the fraction. It is the bin or a neighbour of it, however that is
+    // rounded or contracted. Whole numbers stay in Reals, since converting them takes a GPU longer than all else here.
+    constexpr Real kRound = sizeof(Real) == 8 ? Real{6755399441055744} : Real{12582912};  // 1.5 * 2^52, 1.5 * 2^23
+    const Real rounded = (from_lower * scale_ + kRound) - kRound, near = rounded < last ? rounded : last;
     const Whole product = static_cast<Whole>(from_lower) * static_cast<Whole>(bins_);
-    const auto begins_after = [&](int32_t bin) {
-      return static_cast<Whole>(bin) * static_cast<Whole>(width_) > product;
-    };
-    if (begins_after(near)) return near - 1;
-    return near < last && !begins_after(near + 1) ? near + 1 : near;
+    const auto begins_after = [&](Real bin) { return static_cast<Whole>(bin) * static_cast<Whole>(width_) > product; };
+    if (begins_after(near)) return static_cast<int32_t>(near - 1);
+    return static_cast<int32_t>(near < last && !begins_after(near + 1) ? near + 1 : near);
   }
 
  private:
   using Real = std::conditional_t<std::is_same_v<T, float>, float, double>;
   using Whole = std::conditional_t<std::is_integral_v<T> && sizeof(T) <= 4, int64_t, Real>;  // exact for integers
+  static constexpr int32_t kMostFloats = 1 << 22;
   T lower_, upper_;
-  int32_t bins_;
-  Real width_, scale_;
+  Real bins_, width_, scale_;
 };
 
 // Declares the two nodes, as one.

@@ -10,7 +10,9 @@
 // told is about to begin; a step that takes long is not told of again while it lasts.
 //
 // Threads: the function is called on the thread that made the call, with no lock of the library held. The call then
-//          waits for it. Like other user code that the library calls, it may not launch and wait for runs.
+//          waits for it. Like other user code that the library calls, it may not launch and wait for runs. Nor may it
+//          compile graphs with kernels from sources, which is refused with FailedPrecondition, or wait for a thread
+//          that does.
 // Errors:  a function that returns false ends the call with Cancelled, one that throws with Internal and what it threw.
 //          The call then has had no effect. An empty function is never called.
 #pragma once

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "penstock/status_macros.h"
 #include "src/base/environment.h"
 #include "src/base/write_signals.h"
 
@@ -26,7 +28,7 @@ constexpr std::string_view kEnding = ".kernel", kTemporary = ".tmp";
 constexpr const char* kNote = "nvrtc.note";  // a file with a checksum and the note
 constexpr size_t kDigits = 2 * sizeof(Digest);  // in a file's name
 constexpr time_t kLeftBehind = 3600;  // seconds after which a temporary file is of a process that was interrupted
-constexpr int64_t kLargestFile = int64_t{1} << 30;
+constexpr int64_t kLargestFile = int64_t{64} << 20;
 
 std::string_view TextOf(const Digest& digest) { return {reinterpret_cast<const char*>(digest.data()), digest.size()}; }
 
@@ -119,13 +121,26 @@ absl::Status FolderFailed(const std::string& folder, const char* what, int error
   return absl::ErrnoToStatus(error, absl::StrCat("cannot ", what, " ", folder));
 }
 
+// A folder that is made below one of another user would be in that user's way: as under sudo, which keeps HOME.
+absl::Status MakeFolderBelow(const std::string& parent, const std::string& folder) {
+  struct stat found{};
+  if (stat(parent.c_str(), &found) != 0) return FolderFailed(parent, "look at", errno);
+  if (found.st_uid != geteuid() && found.st_uid != 0) {
+    return absl::FailedPreconditionError(absl::StrCat(parent, " belongs to user ", found.st_uid,
+                                                      ", so nothing is made there; name a folder of your own"));
+  }
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return FolderFailed(folder, "make", errno);
+  return absl::OkStatus();
+}
+
 absl::Status MakeFolders(const std::string& folder) {
+  std::string parent = folder.starts_with('/') ? "/" : ".";
   for (size_t at = 0; at != std::string::npos;) {
     at = folder.find('/', at + 1);
-    const std::string part = folder.substr(0, at);
-    if (mkdir(part.c_str(), 0700) == 0 || errno == EEXIST) continue;
+    std::string part = folder.substr(0, at);
     struct stat found{};
-    if (const int error = errno; stat(part.c_str(), &found) != 0) return FolderFailed(part, "make", error);
+    if (stat(part.c_str(), &found) != 0) PENSTOCK_RETURN_IF_ERROR(MakeFolderBelow(parent, part));
+    parent = std::move(part);
   }
   return absl::OkStatus();
 }
@@ -142,6 +157,7 @@ struct Cache::Named {
 };
 
 std::optional<std::string> Cache::FolderByEnvironment() {
+  if (getauxval(AT_SECURE) != 0) return {};  // of a user with fewer rights than the process has
   if (auto own = base::Variable("PENSTOCK_JIT_CACHE")) {
     if (*own == "off") return {};
     return own;
@@ -184,7 +200,8 @@ std::optional<std::string> Cache::Read(const std::string& name, Use use) const {
   const int fd = OpenAt(fd_, name, O_RDONLY | O_NONBLOCK);
   if (fd < 0) return {};
   struct stat found{};
-  const bool fits = fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && IsOwn(found) && found.st_size <= kLargestFile;
+  const bool fits = fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && IsOwn(found) &&
+                    found.st_size <= std::min(most_bytes_, kLargestFile);
   std::string text(fits ? static_cast<size_t>(found.st_size) : 0, '\0');
   const bool read = fits && ReadWhole(fd, text);
   if (read && use == Use::kCounts) (void)futimens(fd, nullptr);
@@ -203,8 +220,12 @@ std::optional<KernelImage> Cache::Find(const Digest& key) const {
 
 bool Cache::Write(const std::string& name, const std::string& text) const {
   const base::WriteSignalsBlocked blocked;
-  const std::string aside = TemporaryNameOf(name);
-  const int fd = OpenAt(fd_, aside, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  std::string aside;
+  int fd = -1;
+  do {
+    aside = TemporaryNameOf(name);
+    fd = OpenAt(fd_, aside, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  } while (fd < 0 && errno == EEXIST);  // left by a killed process
   if (fd < 0) return false;
   const bool written = WriteWhole(fd, text);
   const bool closed = close(fd) == 0;
@@ -217,7 +238,7 @@ void Cache::Keep(const Digest& key, const Entry& entry, const KernelImage& kerne
   const std::string text =
       TextOf(KernelFile{TextOf(key), entry.architecture, entry.kernel, kernel.symbol, kernel.image});
   if (static_cast<int64_t>(text.size()) > std::min(most_bytes_, kLargestFile)) return;
-  if (Write(absl::StrCat(HexOf(key), std::string(kEnding)), text)) Shrink();
+  (void)Write(absl::StrCat(HexOf(key), std::string(kEnding)), text);
 }
 
 std::optional<std::string> Cache::ReadNote() const {

@@ -11,8 +11,7 @@
 // Ownership: holds the folder open.
 // Threads:   thread-compatible; several objects may be of one folder.
 // Errors:    Open: FailedPrecondition for a folder that is refused, or from errno. Everything else fails by doing
-// nothing:
-//            a full disk or a folder that cannot be written to costs the next process a compilation.
+//            nothing: a full disk or a folder that cannot be written to costs the next process a compilation.
 #pragma once
 
 #include <cstdint>
@@ -43,10 +42,11 @@ class Cache {
   };
 
   // The folder of this process: PENSTOCK_JIT_CACHE, $XDG_CACHE_HOME/penstock/jit, or ~/.cache/penstock/jit. None if the
-  // first is "off", or if nothing names one.
+  // first is "off", if nothing names one, or if the process has more rights than its user (setuid).
   static std::optional<std::string> FolderByEnvironment();
 
-  // Makes the folder, and those above it, unless `make` is false: then NotFound if there is none.
+  // Makes the folder, and those above it, unless `make` is false: then NotFound if there is none. None is made below
+  // one that belongs to neither this user nor root. Folders that are there are not looked at, but for the last one.
   static absl::StatusOr<Cache> Open(const std::string& folder, int64_t most_bytes = kMostBytes, bool make = true);
   Cache(Cache&& other) noexcept : fd_(std::exchange(other.fd_, -1)), most_bytes_(other.most_bytes_) {}
   Cache& operator=(Cache&&) = delete;
@@ -56,6 +56,8 @@ class Cache {
   std::optional<KernelImage> Find(const Digest& key) const;
   // Keeps it. `entry` says what it is; its numbers are not looked at.
   void Keep(const Digest& key, const Entry& entry, const KernelImage& kernel) const;
+  // Removes what was used longest ago, until the rest is no more than may be. To be called after kernels were kept.
+  void Shrink() const;
 
   // The note on the compiler that makes what is kept (installed_nvrtc.h); nothing if there is none, or if it is
   // damaged.
@@ -64,7 +66,7 @@ class Cache {
 
   // All kernels, those used last first.
   std::vector<Entry> List() const;
-  // Removes all of them, the note, and what interrupted processes have left.
+  // Removes all of them, the note, and what interrupted processes have left more than an hour ago.
   Cleared Clear() const;
 
  private:
@@ -75,7 +77,6 @@ class Cache {
   enum class Use : uint8_t { kCounts, kDoesNot };  // whether the file now counts as used
   std::optional<std::string> Read(const std::string& name, Use use) const;
   bool Write(const std::string& name, const std::string& text) const;
-  void Shrink() const;
 
   int fd_;  // of the folder; -1: moved from
   int64_t most_bytes_;

@@ -1,10 +1,9 @@
 // Compiles sources, several at a time, each once in a process, and takes from the disk what an earlier one has made.
 //
 // Threads:   thread-safe. It compiles on the calling thread and on some that live as long as the call; threads that
-// want
-//            the same kernel at once wait for the one that compiles it.
-// Errors:    each kernel has a Status of its own, Nvrtc's; what is wrong with the cache is logged once and costs time
-// only.
+//            want the same kernel at once wait for the one that compiles it.
+// Errors:    each kernel has a Status of its own, Nvrtc's, or ResourceExhausted for want of memory; what is wrong with
+//            the cache is logged once and costs time only. FailedPrecondition for a call out of a hook's `tell`.
 #pragma once
 
 #include <functional>
@@ -26,9 +25,9 @@ using SharedImage = std::shared_ptr<const KernelImage>;
 
 struct CompileHooks {
   // Called now and then on the calling thread, with how many kernels are made; if it does not return OK, the call ends
-  // soon, with that. May be empty.
+  // soon, with that. It cannot compile sources itself, nor wait for a thread that does. May be empty.
   std::function<absl::Status(size_t done, size_t total)> tell{};
-  // For warnings of the compiler and of the cache, on any of the threads. May be empty.
+  // For warnings of the compiler and of the cache, on any of the threads; it may compile. May be empty.
   std::function<void(LogLevel level, std::string_view text)> log{};
 };
 

@@ -17,6 +17,13 @@ std::string IdentityOf(const std::string& path) {
                       found.st_mtim.tv_nsec);
 }
 
+// What a patch that keeps the version changes, and a copy of the library on another machine does not; empty: no file.
+std::string PatchOf(const std::string& path) {
+  struct stat found{};
+  if (stat(path.c_str(), &found) != 0) return "";
+  return absl::StrCat(" (", found.st_size, " bytes of ", found.st_mtim.tv_sec, ")");
+}
+
 // Takes a line from the front.
 std::string_view TakeLine(std::string_view& text) {
   const size_t size = text.find('\n');
@@ -27,10 +34,12 @@ std::string_view TakeLine(std::string_view& text) {
 
 }  // namespace
 
-std::string NoteOnNvrtc(const std::string& path, const std::string& version) {
+std::string BuildOfNvrtc(const std::string& path, const std::string& version) { return version + PatchOf(path); }
+
+std::string NoteOnNvrtc(const std::string& path, const std::string& build) {
   const std::string library = IdentityOf(path);
-  if (library.empty() || path[0] != '/') return "";
-  std::string note = absl::StrCat(path, "\n", version, "\n", library, "\n", IdentityOf("/etc/ld.so.cache"), "\n");
+  if (library.empty() || path[0] != '/' || !build.ends_with(PatchOf(path))) return "";
+  std::string note = absl::StrCat(path, "\n", build, "\n", library, "\n", IdentityOf("/etc/ld.so.cache"), "\n");
   for (const char* name : {"LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH"}) {
     const char* const value = std::getenv(name);
     absl::StrAppend(&note, name, value == nullptr ? " is not set" : "=", value == nullptr ? "" : value, "\n");
@@ -38,12 +47,12 @@ std::string NoteOnNvrtc(const std::string& path, const std::string& version) {
   return note;
 }
 
-std::optional<std::string> VersionInNote(std::string_view note) {
+std::optional<std::string> BuildInNote(std::string_view note) {
   std::string_view rest = note;
   const std::string path(TakeLine(rest));
-  std::string version(TakeLine(rest));
-  if (path.empty() || version.empty() || NoteOnNvrtc(path, version) != note) return {};
-  return version;
+  std::string build(TakeLine(rest));
+  if (path.empty() || build.empty() || NoteOnNvrtc(path, build) != note) return {};
+  return build;
 }
 
 }  // namespace penstock::jit

@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,28 +14,35 @@
 #include "penstock/status_macros.h"
 #include "src/base/mutex.h"
 #include "src/base/status.h"
+#include "src/jit/installed_nvrtc.h"
 
 namespace penstock::jit {
 namespace {
 
 constexpr const char* kLibrary = "libnvrtc.so.13";
 constexpr std::string_view kBuiltins = "libnvrtc-builtins.so.13";  // and a minor version
-constexpr int kDone = 0;  // NVRTC_SUCCESS
+// Of nvrtcResult.
+constexpr int kDone = 0, kOutOfMemory = 1, kNoBuiltins = 7, kInternalError = 11;
+constexpr const char* kInstall =
+    "install NVRTC of CUDA 13 (the package cuda-nvrtc-13-0, or nvidia-cuda-nvrtc from PyPI) and name its folder in "
+    "LD_LIBRARY_PATH, or the toolkit's in CUDA_HOME";
 constexpr size_t kMostLog = 16384;  // bytes of a log in a message
 
-std::vector<std::string> UsualFolders() {
-  std::vector<std::string> folders;
+// Where the library may be, in the order in which it is looked for. A process with more rights than its user takes no
+// folder from the environment.
+std::vector<std::string> UsualPaths() {
+  std::vector<std::string> paths{kLibrary};
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
-    const char* const home = std::getenv(name);
+    const char* const home = secure_getenv(name);
     if (home == nullptr || *home != '/') continue;
-    folders.push_back(absl::StrCat(home, "/lib64"));
-    folders.push_back(absl::StrCat(home, "/lib"));
+    paths.push_back(absl::StrCat(home, "/lib64/", kLibrary));
+    paths.push_back(absl::StrCat(home, "/lib/", kLibrary));
   }
   for (const char* folder :
        {"/usr/local/cuda/lib64", "/usr/local/cuda-13/lib64", "/opt/cuda/lib64", "/usr/lib/cuda/lib64"}) {
-    folders.emplace_back(folder);
+    paths.push_back(absl::StrCat(folder, "/", kLibrary));
   }
-  return folders;
+  return paths;
 }
 
 // NVRTC opens a second library by its name only, which the loader need not find where it does not find the first; it
@@ -63,10 +72,7 @@ void* OpenLibrary(const std::string& path, std::string& why) {
 
 absl::Status NoLibrary(const std::string& why) {
   return absl::UnavailableError(absl::StrCat("kernels made from a Source need NVIDIA's run-time compiler, ", kLibrary,
-                                             ", which is not there (", why,
-                                             "); install NVRTC of CUDA 13 (the package cuda-nvrtc-13-0, or "
-                                             "nvidia-cuda-nvrtc from PyPI) and name its folder in "
-                                             "LD_LIBRARY_PATH, or the toolkit's in CUDA_HOME"));
+                                             ", which is not there (", why, "); ", kInstall));
 }
 
 template <class Function>
@@ -98,7 +104,7 @@ class Nvrtc::Compilation {
     std::vector<const char*> argv;
     for (const std::string& option : options) argv.push_back(option.c_str());
     const int code = nvrtc_.compile_program_(program_, static_cast<int>(argv.size()), argv.data());
-    if (stopped_) return absl::CancelledError(absl::StrCat("compiling ", TextOfKernel(), " was stopped"));
+    if (stopped_.load()) return absl::CancelledError(absl::StrCat("compiling ", TextOfKernel(), " was stopped"));
     std::string log = Log();
     if (code != kDone) return DoesNotCompile(code, log);
     Result result;
@@ -120,11 +126,14 @@ class Nvrtc::Compilation {
     PENSTOCK_RETURN_IF_ERROR(Check(nvrtc_.add_name_expression_(program_, source_.kernel.c_str()), "taking its name"));
     return Check(nvrtc_.set_flow_callback_(program_, &MayGoOn, this), "making it stoppable");
   }
-  // Once it has said 1 it goes on to do so, as NVRTC demands.
+  // Once it has said 1 it goes on to do so, as NVRTC demands. NVRTC also calls it from threads of its own
+  // (--split-compile), on which nobody is asked.
   static int MayGoOn(void* self, void*) {
     auto& compilation = *static_cast<Compilation*>(self);
-    compilation.stopped_ = compilation.stopped_ || compilation.stop_();
-    return compilation.stopped_ ? 1 : 0;
+    if (compilation.stopped_.load()) return 1;
+    if (std::this_thread::get_id() != compilation.thread_ || !compilation.stop_()) return 0;
+    compilation.stopped_.store(true);
+    return 1;
   }
 
   absl::Status TakeImage(KernelImage& kernel) {
@@ -158,13 +167,20 @@ class Nvrtc::Compilation {
   absl::Status DoesNotCompile(int code, const std::string& log) {
     std::string shown = log.empty() ? nvrtc_.get_error_string_(code) : log.substr(0, kMostLog);
     if (log.size() > kMostLog) absl::StrAppend(&shown, "\n(", log.size() - kMostLog, " more bytes)");
+    const absl::Status failed = Check(code, "compiling it");
+    if (failed.code() != absl::StatusCode::kInternal || code == kInternalError) {  // not the source's fault
+      return absl::Status(failed.code(), absl::StrCat(failed.message(), "; it says:\n", shown));
+    }
     return absl::InvalidArgumentError(absl::StrCat(TextOfKernel(), " does not compile for ", wanted_.architecture,
                                                    "; NVRTC ", nvrtc_.version_, " says:\n", shown));
   }
   absl::Status Check(int code, const char* what) {
     if (code == kDone) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat("NVRTC ", nvrtc_.version_, ", ", what, ": ", nvrtc_.get_error_string_(code),
-                                            "; in ", TextOfKernel()));
+    const std::string failed = absl::StrCat("NVRTC ", nvrtc_.version_, ", ", what, ": ", nvrtc_.get_error_string_(code),
+                                            "; in ", TextOfKernel());
+    if (code == kOutOfMemory) return absl::ResourceExhaustedError(failed);
+    if (code == kNoBuiltins) return absl::UnavailableError(absl::StrCat(failed, "; ", kInstall));
+    return absl::InternalError(failed);
   }
   std::string TextOfKernel() const { return "kernel '" + source_.kernel + "' of " + source_.options.file; }
 
@@ -172,8 +188,9 @@ class Nvrtc::Compilation {
   const WantedKernel& wanted_;
   const Source::Parts& source_;
   const std::function<bool()>& stop_;
+  const std::thread::id thread_ = std::this_thread::get_id();  // that asks stop_
   Program program_ = nullptr;
-  bool stopped_ = false;
+  std::atomic<bool> stopped_{false};
 };
 
 absl::Status Nvrtc::Find(void* library) {
@@ -196,16 +213,24 @@ absl::Status Nvrtc::Find(void* library) {
   version_ = absl::StrCat(major, ".", minor);
   Dl_info found{};
   if (dladdr(reinterpret_cast<const void*>(get_version_), &found) != 0) path_ = found.dli_fname;
+  build_ = BuildOfNvrtc(path_, version_);
   return absl::OkStatus();
 }
 
-absl::StatusOr<Nvrtc> Nvrtc::Load(const std::string& path) {
-  std::string why;
-  void* const library = OpenLibrary(path, why);
-  if (library == nullptr) return NoLibrary(why);
-  Nvrtc nvrtc;
-  PENSTOCK_RETURN_IF_ERROR(nvrtc.Find(library));
-  return nvrtc;
+absl::StatusOr<Nvrtc> Nvrtc::Load(const std::vector<std::string>& paths) {
+  std::string reasons;
+  absl::Status other;  // of a library that is there
+  for (const std::string& path : paths) {
+    std::string why;
+    if (void* const library = OpenLibrary(path, why); library != nullptr) {
+      Nvrtc nvrtc;
+      other = nvrtc.Find(library);
+      if (other.ok()) return nvrtc;
+    } else {
+      absl::StrAppend(&reasons, reasons.empty() ? "" : "; ", why);
+    }
+  }
+  return other.ok() ? NoLibrary(reasons) : other;
 }
 
 absl::StatusOr<const Nvrtc*> Nvrtc::Get() {
@@ -213,14 +238,8 @@ absl::StatusOr<const Nvrtc*> Nvrtc::Get() {
   static const Nvrtc* loaded = nullptr;  // never freed
   base::MutexLock lock(mu);
   if (loaded != nullptr) return loaded;
-  absl::StatusOr<Nvrtc> found = Load(kLibrary);
-  absl::Status first = found.status();
-  for (const std::string& folder : UsualFolders()) {
-    if (found.ok()) break;
-    found = Load(absl::StrCat(folder, "/", kLibrary));
-  }
-  if (!found.ok()) return first;
-  loaded = new Nvrtc(*std::move(found));
+  PENSTOCK_ASSIGN_OR_RETURN(Nvrtc found, Load(UsualPaths()));
+  loaded = new Nvrtc(std::move(found));
   return loaded;
 }
 

@@ -4,11 +4,14 @@
 // Ownership: the library stays loaded until the process ends.
 // Threads:   thread-safe. Compilations in several threads run side by side.
 // Errors:    Unavailable if there is no such library, with the places looked at and what to install. InvalidArgument
-//            with the compiler's log for a source that it refuses. Cancelled if the caller has asked for it.
+//            with the compiler's log for a source that it refuses. ResourceExhausted if it has no memory, Unavailable
+//            if it lacks its second library, Internal for other faults of its own. Cancelled if the caller has asked
+//            for it.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "src/jit/kernel_image.h"
@@ -26,15 +29,17 @@ class Nvrtc {
   // Loads the library, unless an earlier call has: by its name, as the system's loader finds it, then in the folders of
   // CUDA_HOME and CUDA_PATH and where the toolkit is usually installed. After a failure it tries again.
   static absl::StatusOr<const Nvrtc*> Get();
-  // The same, and looks only for this file; for tests.
-  static absl::StatusOr<Nvrtc> Load(const std::string& path);
+  // The same, and looks only for these files, in this order; for tests.
+  static absl::StatusOr<Nvrtc> Load(const std::vector<std::string>& paths);
 
   // "13.0".
   const std::string& version() const { return version_; }
+  // The version, and what tells patches of it apart (installed_nvrtc.h).
+  const std::string& build() const { return build_; }
   // The file that was loaded.
   const std::string& path() const { return path_; }
 
-  // `stop` is called now and then on this thread, and may return true to give up. It must not throw.
+  // `stop` is called now and then on this thread, and may return true to give up. It must neither throw nor compile.
   absl::StatusOr<Result> Compile(const WantedKernel& wanted, const std::function<bool()>& stop) const;
 
  private:
@@ -44,7 +49,7 @@ class Nvrtc {
   Nvrtc() = default;
   absl::Status Find(void* library);
 
-  std::string version_, path_;
+  std::string version_, build_, path_;
   // The functions of nvrtc.h, whose enumeration nvrtcResult is an int here.
   const char* (*get_error_string_)(int) = nullptr;
   int (*get_version_)(int* major, int* minor) = nullptr;

@@ -26,11 +26,12 @@ std::vector<std::string> OptionsOf(const WantedKernel& wanted);
 // The architecture that these options name last, without "-arch=".
 std::string ArchitectureIn(const std::vector<std::string>& options);
 
-// `version`: of NVRTC. What NVRTC adds to the options by the environment (NVRTC_APPEND_FLAGS) is part of the key.
-Digest KeyOf(const WantedKernel& wanted, const std::string& version);
+// `build`: of NVRTC (installed_nvrtc.h). What NVRTC_APPEND_FLAGS adds to the options is part of the key.
+Digest KeyOf(const WantedKernel& wanted, const std::string& build);
 
 // Whether the key tells all that the kernel depends on. It does not if the source may read files, whose contents may
-// change: by an #include of anything that is not one of its headers, or by an option that names files or folders.
+// change: by an #include of anything that is not one of its headers, or by an option that names files or folders. Nor
+// does it if the source says when it is compiled (__DATE__), or while NVRTC_APPEND_FLAGS is set.
 bool KeyTellsAll(const Source::Parts& source);
 
 }  // namespace penstock::jit

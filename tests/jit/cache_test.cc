@@ -146,6 +146,36 @@ TEST_F(JitCache, IsRefusedInAFolderOfAnotherUser) {
   EXPECT_EQ(Open().Find(KeyNumber(1)), std::nullopt);
 }
 
+TEST_F(JitCache, MakesNoFolderBelowThatOfAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  ASSERT_EQ(chown(root_.path().c_str(), 65534, 65534), 0);
+  const absl::Status refused = Cache::Open(folder()).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Text(refused), HasSubstr(root_.path() + " belongs to user 65534"));
+  EXPECT_THAT(FilesOf(root_.path()), IsEmpty());
+  ASSERT_EQ(chown(root_.path().c_str(), 0, 0), 0);
+  EXPECT_OK(Cache::Open(folder()).status());
+}
+
+TEST_F(JitCache, DoesNotReadAFileThatIsLargerThanAnyKernel) {
+  Keep(1);
+  const std::string path = FileOf(folder(), 1);
+  fs::resize_file(path, uintmax_t{65} << 20);  // of which next to nothing is on the disk
+  MakeOlder(path, 60);
+  const auto used = fs::last_write_time(path);
+  EXPECT_EQ(Open().Find(KeyNumber(1)), std::nullopt);
+  EXPECT_EQ(fs::last_write_time(path), used) << "it has been read";
+}
+
+TEST_F(JitCache, KeepsBesideTemporaryFilesOfAKilledProcessOfTheSameNumber) {
+  (void)Open();
+  for (int serial = 0; serial < 1000; ++serial) {
+    Overwrite(FileOf(folder(), 1) + "." + std::to_string(getpid()) + "." + std::to_string(serial) + ".tmp", "");
+  }
+  Keep(1);
+  EXPECT_EQ(Open().Find(KeyNumber(1)), ImageNumber(1));
+}
+
 TEST_F(JitCache, IsRefusedWhereNoFolderCanBeMade) {
   Overwrite(root_.path() + "/a", "a file");
   EXPECT_FALSE(Cache::Open(folder()).ok());
@@ -227,11 +257,15 @@ TEST_F(JitCache, RemovesWhatWasUsedLongestAgo) {
   EXPECT_TRUE(Open().Find(KeyNumber(1)));  // now it is the one used last
   const Cache small = Open(3 * bytes + bytes / 2);
   small.Keep(KeyNumber(4), EntryNumber(4), ImageNumber(4));
+  EXPECT_EQ(FilesOf(folder()).size(), 4u);
+  small.Shrink();
   EXPECT_TRUE(small.Find(KeyNumber(1)));
   EXPECT_FALSE(small.Find(KeyNumber(2)));
   EXPECT_TRUE(small.Find(KeyNumber(3)));
   EXPECT_TRUE(small.Find(KeyNumber(4)));
-  Open(bytes - 1).Keep(KeyNumber(5), EntryNumber(5), ImageNumber(5));
+  const Cache tiny = Open(bytes - 1);
+  EXPECT_FALSE(tiny.Find(KeyNumber(4))) << "it would not have kept a file of this size";
+  tiny.Keep(KeyNumber(5), EntryNumber(5), ImageNumber(5));
   EXPECT_FALSE(small.Find(KeyNumber(5))) << "larger than all may be together";
   EXPECT_EQ(FilesOf(folder()).size(), 3u);
 }

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -125,6 +126,37 @@ TEST_F(JitCompiler, TellsWarningsOfTheCompiler) {
   const CompileHooks hooks{.log = [&](LogLevel, std::string_view text) { logged.emplace_back(text); }};
   (void)Compile({{"__global__ void k(int* x) { int unused; *x = 1; }", "k", {}}}, hooks);
   EXPECT_THAT(logged, ElementsAre(HasSubstr("NVRTC of kernel 'k': source.cu(1): warning")));
+}
+
+TEST_F(JitCompiler, MayBeCalledByAHookForWarningsForTheSameSource) {
+  const Source::Parts warns{"__global__ void k(int* x) { int unused; *x = 1; }", "k", {}};
+  absl::Status again = absl::UnknownError("");
+  const CompileHooks hooks{.log = [&](LogLevel, std::string_view) { again = Compile({warns})->at(0).status(); }};
+  EXPECT_OK(Compile({warns}, hooks)->at(0).status());
+  EXPECT_OK(again);
+}
+
+TEST_F(JitCompiler, IsRefusedToAHookThatIsToldOfProgress) {
+  absl::Status again;
+  const CompileHooks hooks{.tell = [&](size_t, size_t) {
+    again = Compile({SetTo(1)}).status();
+    return absl::OkStatus();
+  }};
+  EXPECT_OK(Compile({SetTo(1)}, hooks)->at(0).status());
+  EXPECT_EQ(again.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Text(again), HasSubstr("compile them before or afterwards"));
+  EXPECT_OK(Compile({SetTo(2)})->at(0).status());
+}
+
+TEST_F(JitCompiler, SaysThatThereIsNoMemory) {
+  const Source::Parts warns{"__global__ void k(int* x) { int unused; *x = 1; }", "k", {}};
+  const auto results = *Compile({warns, SetTo(1)}, {.log = [](LogLevel, std::string_view) { throw std::bad_alloc(); }});
+  EXPECT_EQ(results[0].status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_OK(results[1].status());
+  const absl::Status told =
+      Compile({SetTo(2)}, {.tell = [](size_t, size_t) -> absl::Status { throw std::bad_alloc(); }}).status();
+  EXPECT_EQ(told.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_OK(Compile({SetTo(2)})->at(0).status());
 }
 
 TEST_F(JitCompiler, GivesEachSourceItsOwnError) {

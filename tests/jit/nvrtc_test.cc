@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/nvrtc.h"
@@ -95,12 +97,39 @@ TEST(Nvrtc, StopsWhenAskedTo) {
   EXPECT_EQ(asked, 2) << "once it is stopped, nobody is asked again";
 }
 
+TEST(Nvrtc, AsksOnTheCallingThreadOnly) {
+  PENSTOCK_SKIP_WITHOUT_NVRTC();
+  std::string text;  // of several kernels, which NVRTC parts among its threads
+  for (int k = 0; k < 16; ++k) {
+    text += "extern \"C\" __global__ void k" + std::to_string(k) +
+            "(float* x, int n) { for (int i = 0; i < n; ++i) x[i] = sinf(x[i]) * expf(x[i + 1]); }\n";
+  }
+  const Source::Parts parts{text, "k0", {.options = {"--split-compile=4"}}};
+  const std::thread::id own = std::this_thread::get_id();
+  std::atomic<int> asked{0}, elsewhere{0};
+  const auto made = (*Nvrtc::Get())->Compile({&parts, "sm_90"}, [&] {
+    ++(std::this_thread::get_id() == own ? asked : elsewhere);
+    return false;
+  });
+  EXPECT_OK(made.status());
+  EXPECT_GT(asked, 0);
+  EXPECT_EQ(elsewhere, 0);
+}
+
+TEST(Nvrtc, SaysWhereItLooked) {
+  const absl::Status none = Nvrtc::Load({"/no such folder/a.so", "/no other folder/b.so"}).status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Text(none), HasSubstr("/no such folder/a.so"));
+  EXPECT_THAT(Text(none), HasSubstr("/no other folder/b.so"));
+  EXPECT_THAT(Text(Nvrtc::Load({"libc.so.6", "/no such folder/a.so"}).status()), HasSubstr("has no nvrtcGetErrorStr"));
+}
+
 TEST(Nvrtc, SaysWhatToInstallWhereItIsNot) {
-  const absl::Status none = Nvrtc::Load("/no such folder/libnvrtc.so.13").status();
+  const absl::Status none = Nvrtc::Load({"/no such folder/libnvrtc.so.13"}).status();
   EXPECT_EQ(none.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(Text(none), HasSubstr("install NVRTC of CUDA 13"));
   EXPECT_THAT(Text(none), HasSubstr("/no such folder/libnvrtc.so.13"));
-  const absl::Status other = Nvrtc::Load("libc.so.6").status();
+  const absl::Status other = Nvrtc::Load({"libc.so.6"}).status();
   EXPECT_EQ(other.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(Text(other), HasSubstr("has no nvrtcGetErrorString; install NVRTC of CUDA 13"));
 }

@@ -70,6 +70,9 @@ TEST(SourceKey, AddsTheArchitectureUnlessTheSourceNamesOne) {
               (std::vector<std::string>{"--no-source-include", "-DA=1", name + "=sm_90a"}));
     EXPECT_EQ(ArchitectureIn(OptionsOf({&parts, "sm_90"})), "sm_90a");
   }
+  parts.options.options = {" -arch=sm_90a"};
+  EXPECT_EQ(OptionsOf({&parts, "sm_90"}), (std::vector<std::string>{"--no-source-include", " -arch=sm_90a"}));
+  EXPECT_EQ(ArchitectureIn(OptionsOf({&parts, "sm_90"})), "sm_90a");
 }
 
 bool Tells(const std::string& text, std::vector<std::string> options = {}, std::vector<SourceHeader> headers = {}) {
@@ -81,21 +84,50 @@ TEST(SourceKey, TellsAllOfASourceThatReadsNoFiles) {
   const std::vector<SourceHeader> headers{{"a.h", "#pragma once\n#define B(x) #x\n"}, {"b/c.h", " # include <a.h>"}};
   EXPECT_TRUE(Tells("int x;"));
   EXPECT_TRUE(Tells("#define P(a, b) a##b\n#if X\n#endif\nint include;\n#pragma unroll\n#includes"));
+  EXPECT_TRUE(Tells("#define LONG a \\\n  b\nint x = '\\n'; // \\"));
   EXPECT_TRUE(Tells("#include \"a.h\"\n  #  include <b/c.h>  // both\n", {"-DA", "--std=c++20"}, headers));
 }
 
 TEST(SourceKey, DoesNotTellAllOfASourceThatMayReadFiles) {
   const EnvironmentScope none("NVRTC_APPEND_FLAGS", "");
   const std::vector<SourceHeader> headers{{"a.h", "int a;"}};
-  for (const char* text :
-       {"#include <cuda_fp16.h>", "#include \"/tmp/x.h\"", "int x;\n #\tinclude \"b.h\"", "#include NAME", "#include",
-        "#include \"a.h\n#define Q \"", "#/**/include <b.h>", "#inc\\\nlude <b.h>", "#\\\ninclude <b.h>",
-        "/* # */ #include <b.h>", "%:include <b.h>", "?\?=include <b.h>", "#if __has_include(<b.h>)\n#endif",
-        "#include_next <a.h>", "#embed \"x\"", "#include/**/<b.h>"}) {
+  for (const char* text : {"#include <cuda_fp16.h>",
+                           "#include \"/tmp/x.h\"",
+                           "int x;\n #\tinclude \"b.h\"",
+                           "#include NAME",
+                           "#include",
+                           "#include \"a.h\n#define Q \"",
+                           "#/**/include <b.h>",
+                           "#inc\\\nlude <b.h>",
+                           "#\\\ninclude <b.h>",
+                           "/* # */ #include <b.h>",
+                           "%:include <b.h>",
+                           "?\?=include <b.h>",
+                           "#if __has_include(<b.h>)\n#endif",
+                           "#include_next <a.h>",
+                           "#embed \"x\"",
+                           "#include/**/<b.h>",
+                           "#\finclude <b.h>",
+                           "#\vinclude <b.h>",
+                           "#\rinclude <b.h>",
+                           "#inc?\?/\nlude <b.h>",
+                           "#inc\\\r\nlude <b.h>",
+                           "#inc\\\rlude <b.h>",
+                           "#inc\\ \nlude <b.h>",
+                           "#if __has_\\\ninclude(<b.h>)\n#endif",
+                           "#if __has_\\\nembed(<b.h>)\n#endif",
+                           "%\\\n:include <b.h>",
+                           "#include\v<b.h>",
+                           "int a = __LINE__; auto b = __DATE__;",
+                           "auto b = __TIME__;",
+                           "auto b = __TIMESTAMP__;",
+                           "auto b = __TI\\\nME__;"}) {
     EXPECT_FALSE(Tells(text, {}, headers)) << text;
   }
   EXPECT_FALSE(Tells("#include <a.h>", {}, {{"a.h", "#include <b.h>"}}));
-  for (const char* option : {"-I/x", "-I", "--include-path=/x", "-include=/x", "--pre-include=/x", "--pch"}) {
+  EXPECT_FALSE(Tells("#include NAME", {"-DNAME=<b.h>"}, {{"", "int a;"}})) << "a name that only a macro gives";
+  for (const char* option : {" -I/x", "\t--pre-include=/x", "-DA=__has_include(<b.h>)", "-DA=__TIME__", "-I/x", "-I",
+                             "--include-path=/x", "-include=/x", "--pre-include=/x", "--pch"}) {
     EXPECT_FALSE(Tells("int x;", {option})) << option;
   }
   const EnvironmentScope some("NVRTC_APPEND_FLAGS", "-I/x");

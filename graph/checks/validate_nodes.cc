@@ -1,7 +1,9 @@
 // The part of Validate about nodes: handles, pins, and the rules for each kind of node.
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "graph/common/message.h"
@@ -360,7 +362,19 @@ class NodeCheck {
     bool null = has_null(source.text) || has_null(source.kernel) || has_null(source.options.file);
     for (const std::string& option : source.options.options) null = null || has_null(option);
     for (const SourceHeader& header : source.options.headers) null = null || has_null(header.name + header.text);
+    CheckHeaderNames(source.options.headers);
     if (null) Add(kInvalid, "its source has a null character, at which the compiler would end; leave it out");
+  }
+
+  void CheckHeaderNames(const std::vector<SourceHeader>& headers) {
+    std::set<std::string_view> names;
+    for (const SourceHeader& header : headers) {
+      if (header.name.empty())
+        Add(kInvalid, "a header of its source has no name; give it the one that the #include names");
+      else if (!names.insert(header.name).second) {
+        Add(kInvalid, "two headers of its source are called '" + header.name + "'; give each a name of its own");
+      }
+    }
   }
 
   void CheckBlock(const KernelShape& shape) {

@@ -69,8 +69,9 @@ struct CompileOptions {
   // for every executable. With more than one slot, a host fallback may run twice concurrently.
   bool check_against_host = false;
   double host_tolerance = 0;  // relative, for float and double, at least 0; 0: equal bytes
-  // Is told how far Compile has come, if that takes long (progress.h): planning, loading kernels, making slots and what
-  // copies are staged with, capturing and making CUDA graphs. In a GraphCache it is told of each new graph's.
+  // Is told how far Compile has come, if that takes long (progress.h): planning, compiling sources, loading kernels,
+  // making slots and what copies are staged with, capturing and making CUDA graphs. In a GraphCache it is told of each
+  // new graph's.
   ProgressFunction progress{};
 };
 

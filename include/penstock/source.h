@@ -28,7 +28,7 @@ namespace penstock {
 
 // A text that a source includes by this name: #include "name" or #include <name>.
 struct SourceHeader {
-  std::string name;  // as the #include spells it
+  std::string name;  // as the #include spells it; no other header has it
   std::string text;  // what stands there instead
   friend bool operator==(const SourceHeader&, const SourceHeader&) = default;
 };
@@ -36,7 +36,7 @@ struct SourceHeader {
 // What else the compiler gets. The default is nothing but the text.
 struct SourceOptions {
   // For NVRTC, as "--std=c++20", "-DWIDTH=32" or "--use_fast_math". Compile adds the architecture of each device,
-  // unless one of these is an --gpu-architecture (-arch), such as "-arch=sm_90a".
+  // unless one of these is a --gpu-architecture (-arch), such as "-arch=sm_90a".
   std::vector<std::string> options{};
   std::vector<SourceHeader> headers{};  // that the text and they themselves may include
   std::string file = "source.cu";  // what messages of the compiler call the text
@@ -56,6 +56,9 @@ class PENSTOCK_EXPORT Source {
   // `text` is a whole translation unit. `kernel` is an expression that names a __global__ function at the end of it:
   // "axpy<float>", "my::kernel", or the plain name of one that is extern "C" or has no namespace.
   Source(std::string text, std::string kernel, SourceOptions options = {});
+  // A move copies, so that one that was moved from still has its parts.
+  Source(const Source&) = default;
+  Source& operator=(const Source&) = default;
 
   // The text, the kernel and the options, as they were given.
   const Parts& parts() const { return *parts_; }

@@ -169,12 +169,14 @@ absl::StatusOr<std::shared_ptr<const void>> LoadLibrary(const DriverApi& api, CU
 }
 
 // The bytes of each of a kernel's parameters; the driver refuses the number behind the last.
-std::vector<uint32_t> ParametersOf(const DriverApi& api, CUkernel kernel) {
-  std::vector<uint32_t> sizes;
-  for (size_t offset = 0, size = 0; api.kernel_get_param_info(kernel, sizes.size(), &offset, &size) == CUDA_SUCCESS;) {
+CUresult FindParameters(const DriverApi& api, CUkernel kernel, std::vector<uint32_t>& sizes) {
+  while (true) {
+    size_t offset = 0, size = 0;
+    const CUresult code = api.kernel_get_param_info(kernel, sizes.size(), &offset, &size);
+    if (code == CUDA_ERROR_INVALID_VALUE) return CUDA_SUCCESS;  // there is none of this number
+    if (code != CUDA_SUCCESS) return code;
     sizes.push_back(static_cast<uint32_t>(size));
   }
-  return sizes;
 }
 
 const char* WayOf(CopyKind kind) {
@@ -551,7 +553,7 @@ absl::StatusOr<ImageKernel> CudaDriver::LoadImage(int device, std::string_view i
   const auto library = static_cast<CUlibrary>(const_cast<void*>(kernel.image.get()));
   CUkernel handle = nullptr;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(AsRuntime(api_.library_get_kernel(&handle, library, symbol)), what));
-  kernel.parameters = ParametersOf(api_, handle);
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(AsRuntime(FindParameters(api_, handle, kernel.parameters)), what));
   cudaFuncAttributes found;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(handle, d.shared_limit, found), what));
   kernel.code = CodeOfLoaded(handle, found, awaits);

@@ -1,5 +1,6 @@
 #include "src/runtime/executable/source_kernels.h"
 
+#include <algorithm>
 #include <string>
 
 #include "penstock/status_macros.h"
@@ -42,12 +43,21 @@ void SourceKernels::Collect() {
     const Source::Parts* const source = graph_.model().nodes[node.decl].code.source.get();
     const std::string& architecture = graph_.device(node.device).info.architecture;
     if (source == nullptr || architecture.empty()) continue;
-    const auto [at, is_new] = known.try_emplace({source, architecture}, static_cast<int32_t>(wanted_.size()));
+    const auto [at, is_new] = known.try_emplace({source, architecture});
+    if (is_new) at->second = IndexOf(*source, architecture);
     of_node_[n] = at->second;
-    if (!is_new) continue;
+    if (static_cast<size_t>(at->second) < wanted_.size()) continue;
     wanted_.push_back({source, architecture});
     first_.push_back(n);
   }
+}
+
+// Of an equal source that is wanted already, or the next one.
+int32_t SourceKernels::IndexOf(const Source::Parts& source, const std::string& architecture) const {
+  const auto at = std::find_if(wanted_.begin(), wanted_.end(), [&](const jit::WantedKernel& wanted) {
+    return wanted.architecture == architecture && *wanted.source == source;
+  });
+  return static_cast<int32_t>(at - wanted_.begin());
 }
 
 absl::Status SourceKernels::Compile(const std::function<absl::Status(size_t done, size_t total)>& tell) {

@@ -3,14 +3,14 @@
 // Ownership: borrows the graph and the runtime; holds the images until they are taken.
 // Threads:   used by one thread, while it compiles the graph.
 // Errors:    the compiler's (src/jit/compiler.h) and the driver's; InvalidArgument for a kernel that takes other
-// arguments
-//            than its node gives.
+//            arguments than its node gives.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -41,6 +41,7 @@ class SourceKernels {
   using LoadKey = std::tuple<const jit::KernelImage*, driver::Driver*, int, bool>;
 
   void Collect();
+  int32_t IndexOf(const Source::Parts& source, const std::string& architecture) const;
 
   const CompiledGraph& graph_;
   const RuntimeCore& runtime_;

@@ -686,6 +686,22 @@ TEST(Validate, RefusesASourceThatLacksSomething) {
   }
 }
 
+TEST(Validate, RefusesHeadersOfASourceThatAreNotToldApart) {
+  const auto mistake = [](std::vector<SourceHeader> headers) {
+    ModelBuilder g;
+    g.node(g.Kernel("k")).code.source = Source("text", "kernel", {.headers = std::move(headers)}).shared_parts();
+    return MistakeOf(g);
+  };
+  EXPECT_EQ(mistake({{"a", "x"}, {"b", "x"}}), "OK");
+  EXPECT_EQ(mistake({{"a", "x"}, {"a", "y"}}),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): two headers of its source are called 'a'; give each a name "
+            "of its own");
+  EXPECT_EQ(
+      mistake({{"", "x"}}),
+      "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): a header of its source has no name; give it the one that the "
+      "#include names");
+}
+
 TEST(Validate, AsksForHostTwins) {
   ModelBuilder g;
   g.node(g.Kernel("k")).code.call_fallback = nullptr;

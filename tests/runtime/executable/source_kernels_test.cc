@@ -117,6 +117,30 @@ TEST_F(SourceKernels, AreCompiledAndLoadedAndTakeParametersAnew) {
   EXPECT_THAT(loaded_.symbols, ElementsAre("_Z4axpyIfEvT_PKS0_PS0_i", "_Z4axpyIfEvT_PKS0_PS0_i"));
 }
 
+TEST_F(SourceKernels, AreCompiledOnceIfTheyAreEqualAndNotKept) {
+  Graph graph("g");
+  const auto declare = [&](const std::string& name) {
+    const auto y = graph.InOut<float>(name, 4);
+    graph
+        .Kernel(name, Source("__global__ void k(float* x) { *x = 1; }", "k", {.options = {"-I" + root_.path()}}),
+                Threads(1), ReadWrite(y))
+        .HostFallback([](float* x) { *x = 1; });
+  };
+  declare("a");
+  declare("b");
+  loaded_.parameters = {8};
+  const int64_t before = jit::CountsOfCompiled().compiled;
+  EXPECT_OK(Compile(graph).status());
+  EXPECT_EQ(jit::CountsOfCompiled().compiled - before, 1);
+}
+
+TEST_F(SourceKernels, AreRatherCopiedThanMoved) {
+  Source first("text", "kernel");
+  const Source second = std::move(first);
+  EXPECT_EQ(first, second);  // NOLINT(bugprone-use-after-move): that is what is tested
+  EXPECT_EQ(first.parts().text, "text");
+}
+
 TEST_F(SourceKernels, StayLoadedAsLongAsTheirExecutable) {
   {
     Graph graph("g");

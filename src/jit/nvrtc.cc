@@ -190,7 +190,7 @@ class Nvrtc::Compilation {
   const std::function<bool()>& stop_;
   const std::thread::id thread_ = std::this_thread::get_id();  // that asks stop_
   Program program_ = nullptr;
-  std::atomic<bool> stopped_{false};
+  std::atomic<bool> stopped_{false};  // whether stop_ has ended it
 };
 
 absl::Status Nvrtc::Find(void* library) {

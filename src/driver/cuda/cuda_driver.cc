@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "penstock/detail/cuda_error.h"
 #include "penstock/detail/programmatic.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
@@ -173,8 +174,8 @@ CUresult FindParameters(const DriverApi& api, CUkernel kernel, std::vector<uint3
   while (true) {
     size_t offset = 0, size = 0;
     const CUresult code = api.kernel_get_param_info(kernel, sizes.size(), &offset, &size);
-    if (code == CUDA_ERROR_INVALID_VALUE) return CUDA_SUCCESS;  // there is none of this number
-    if (code != CUDA_SUCCESS) return code;
+    if (detail::IsFatalCudaError(AsRuntime(code))) return code;
+    if (code != CUDA_SUCCESS) return CUDA_SUCCESS;  // there is none of this number
     sizes.push_back(static_cast<uint32_t>(size));
   }
 }

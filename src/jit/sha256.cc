@@ -35,11 +35,11 @@ std::array<uint8_t, 8> BigEndianOf(uint64_t value) {
 }  // namespace
 
 std::string HexOf(const Digest& digest) {
-  static constexpr char kDigits[] = "0123456789abcdef";
+  static constexpr char kHexDigits[] = "0123456789abcdef";
   std::string text;
   for (const uint8_t byte : digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
+    text += kHexDigits[byte >> 4];
+    text += kHexDigits[byte & 15];
   }
   return text;
 }

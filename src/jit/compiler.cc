@@ -126,7 +126,7 @@ class CompileBatch {
     }
     Work([this] { return MayStop(); });
     WaitForOthers();
-    if (kept_.load()) cache_->Shrink();
+    if (cache_.has_value() && kept_.load()) cache_->Shrink();
     base::MutexLock lock(mu_);
     if (!told_.ok()) return told_;
     return std::move(results_);

@@ -21,7 +21,7 @@ PENSTOCK_HIDDEN inline constexpr int kHistogramBins = 4096;
 // The grid for so many elements at most: a block for 16384 of them, and four for each multiprocessor of an H100 or
 // H200, since each further one would add up its bins too.
 inline KernelShape ShapeOfHistogram(int64_t most) {
-  constexpr int64_t kOfBlock = 16384, kMostBlocks = 4 * 132;
+  constexpr int64_t kOfBlock = 16384, kMostBlocks = int64_t{4} * 132;
   const int64_t blocks = std::clamp((most + kOfBlock - 1) / kOfBlock, int64_t{1}, kMostBlocks);
   return {false, Dim(0), {Dim(blocks), Dim(1), Dim(1)}, {kHistogramThreads, 1, 1}, 0};
 }

@@ -48,8 +48,8 @@ struct OwnBin {
 template <class T>
 class EvenBins {
  public:
-  // At most 2^22 bins of floats. With more, with less than 1, or unless lower < upper and upper - lower and its inverse
-  // are finite, nothing is in any bin.
+  // There are at most 2^20 bins of floats. With more, with less than 1, or unless lower < upper and upper - lower and
+  // its inverse are finite, nothing is in any bin.
   EvenBins(T lower, T upper, int32_t bins) : lower_(lower), upper_(upper) {
     width_ = static_cast<Real>(upper) - static_cast<Real>(lower);
     scale_ = static_cast<Real>(bins) / width_;
@@ -75,7 +75,7 @@ class EvenBins {
  private:
   using Real = std::conditional_t<std::is_same_v<T, float>, float, double>;
   using Whole = std::conditional_t<std::is_integral_v<T> && sizeof(T) <= 4, int64_t, Real>;  // exact for integers
-  static constexpr int32_t kMostFloats = 1 << 22;
+  static constexpr int32_t kMostFloats = 1 << 20;  // so that rounding moves no estimate by half a bin
   T lower_, upper_;
   Real bins_, width_, scale_;
 };

@@ -145,7 +145,7 @@ absl::Status MakeFolders(const std::string& folder) {
   return absl::OkStatus();
 }
 
-// Whether nobody but this user can have written what is there.
+// Whether only this user can have written the file or folder.
 bool IsOwn(const struct stat& found) { return found.st_uid == geteuid() && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0; }
 
 }  // namespace
@@ -254,7 +254,7 @@ void Cache::WriteNote(const std::string& note) const {
   (void)Write(kNote, absl::StrCat(std::string(TextOf(Sha256Of(note))), note));
 }
 
-// The kernels in the folder, and in passing removes temporary files that nobody will rename.
+// Lists the kernels in the folder, and removes temporary files that an interrupted process has left.
 std::vector<Cache::Named> Cache::Files() const {
   std::vector<Named> files;
   const int fd = OpenAt(fd_, ".", O_RDONLY | O_DIRECTORY);  // with a position of its own

@@ -46,7 +46,7 @@ class Cache {
   static std::optional<std::string> FolderByEnvironment();
 
   // Makes the folder, and those above it, unless `make` is false: then NotFound if there is none. None is made below
-  // one that belongs to neither this user nor root. Folders that are there are not looked at, but for the last one.
+  // one that belongs to neither this user nor root. Of folders that exist already, only the last one is checked.
   static absl::StatusOr<Cache> Open(const std::string& folder, int64_t most_bytes = kMostBytes, bool make = true);
   Cache(Cache&& other) noexcept : fd_(std::exchange(other.fd_, -1)), most_bytes_(other.most_bytes_) {}
   Cache& operator=(Cache&&) = delete;

@@ -162,7 +162,7 @@ class CompileBatch {
       if (stop()) return absl::CancelledError("compiling was stopped");
       std::string warnings;
       absl::StatusOr<SharedImage> made = Make(wanted, stop, warnings);
-      // When nobody waits for the kernel any more, since the hook may compile as well.
+      // The warning is logged after the entry has ended, since the hook may compile the same source.
       if (!warnings.empty()) {
         Log(LogLevel::kWarning, absl::StrCat("NVRTC of kernel '", wanted.source->kernel, "': ", warnings));
       }

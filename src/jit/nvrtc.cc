@@ -126,8 +126,8 @@ class Nvrtc::Compilation {
     PENSTOCK_RETURN_IF_ERROR(Check(nvrtc_.add_name_expression_(program_, source_.kernel.c_str()), "taking its name"));
     return Check(nvrtc_.set_flow_callback_(program_, &MayGoOn, this), "making it stoppable");
   }
-  // Once it has said 1 it goes on to do so, as NVRTC demands. NVRTC also calls it from threads of its own
-  // (--split-compile), on which nobody is asked.
+  // After it has returned 1 it returns 1 again, as NVRTC demands. NVRTC also calls it on its own threads
+  // (--split-compile); there it asks nothing and repeats the last answer.
   static int MayGoOn(void* self, void*) {
     auto& compilation = *static_cast<Compilation*>(self);
     if (compilation.stopped_.load()) return 1;

@@ -33,7 +33,7 @@ bool UsesMore(std::string_view text) {
                      [&](std::string_view more) { return text.find(more) != std::string_view::npos; });
 }
 
-// Of a folder to search, of a file to include, or of precompiled headers.
+// Options that name a folder to search, a file to include, or precompiled headers.
 bool NamesFiles(std::string_view option) {
   option = After(kAllSpaces, option);
   return UsesMore(option) || option.starts_with("-I") || option.starts_with("--include-path") ||

@@ -169,7 +169,7 @@ absl::StatusOr<std::shared_ptr<const void>> LoadLibrary(const DriverApi& api, CU
   });
 }
 
-// The bytes of each of a kernel's parameters; the driver refuses the number behind the last.
+// Finds the size of each parameter of a kernel, in bytes. The driver refuses the index after the last one.
 CUresult FindParameters(const DriverApi& api, CUkernel kernel, std::vector<uint32_t>& sizes) {
   while (true) {
     size_t offset = 0, size = 0;

@@ -52,7 +52,8 @@ struct Point {
 
 class Sorts : public GraphConformance {
  protected:
-  // Of each kind: any bits, few that differ, few that are not equal, and for floats 0, -0, infinity and NaNs.
+  // Random keys with all bits or only some of them set, so that some have many equals; floats include 0, -0, infinity
+  // and NaN.
   template <class K>
   std::vector<K> RandomKeys(int64_t n) {
     std::vector<K> keys(static_cast<size_t>(n));

@@ -131,13 +131,16 @@ __global__ void AddUp(ValueAt value, int64_t n, float* out) {
   if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-// CUB or the two kernels, on a stream or captured from it.
+// CUB, the two kernels, or a copy of half of the elements, which moves as many bytes and shows what memory can do; on a
+// stream or captured from it.
+enum class Hand { kCub, kKernels, kCopy };
+constexpr const char* kHands[] = {"CUB, ", "two kernels, ", "a copy of half of them, "};
 class ByHand {
  public:
-  ByHand(const Vectors& of, bool dots, bool cub, bool graph)
+  ByHand(const Vectors& of, bool dots, Hand hand, bool graph)
       : of_(of),
         dots_(dots),
-        cub_(cub),
+        hand_(hand),
         value_{of.on_device_p.data(), dots ? of.on_device_q.data() : nullptr},
         stream_(MakeStream()),
         out_(MakeDeviceMemory<float>(1)) {
@@ -146,7 +149,8 @@ class ByHand {
     Check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0), "asking for multiprocessors");
     const auto n = static_cast<int64_t>(of.p.size());
     blocks_ = static_cast<unsigned>(std::min<int64_t>((n + 4 * kBlock - 1) / (4 * kBlock), 4 * processors));
-    if (cub) Check(Cub(nullptr), "asking for scratch");
+    if (hand == Hand::kCub) Check(Cub(nullptr), "asking for scratch");
+    if (hand == Hand::kCopy) scratch_bytes_ = HalfBytes();
     scratch_ = MakeDeviceMemory<char>(std::max(scratch_bytes_, blocks_ * sizeof(float)));
     if (!graph) return;
     cudaGraph_t captured = nullptr;
@@ -173,7 +177,7 @@ class ByHand {
     const Clock::time_point submitted = Clock::now();
     Check(cudaStreamSynchronize(stream_), "waiting");
     const Clock::time_point end = Clock::now();
-    of_.CheckNear(cub_ ? "CUB" : "two kernels", dots_, *pinned_);
+    if (hand_ != Hand::kCopy) of_.CheckNear(hand_ == Hand::kCub ? "CUB" : "two kernels", dots_, *pinned_);
     return {Microseconds(submitted - begin), Microseconds(end - begin)};
   }
 
@@ -184,9 +188,12 @@ class ByHand {
     const auto products = thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), value_);
     return cub::DeviceReduce::Sum(scratch, scratch_bytes_, products, out_, n, stream_);
   }
+  size_t HalfBytes() const { return of_.p.size() / 2 * sizeof(float); }
   void Submit() {
-    if (cub_) {
+    if (hand_ == Hand::kCub) {
       Check(Cub(scratch_), "DeviceReduce::Sum");
+    } else if (hand_ == Hand::kCopy) {
+      Check(cudaMemcpyAsync(scratch_, value_.p, HalfBytes(), cudaMemcpyDeviceToDevice, stream_), "copying");
     } else {
       auto* const sums = reinterpret_cast<float*>(scratch_);
       AddUp<<<blocks_, kBlock, 0, stream_>>>(value_, static_cast<int64_t>(of_.p.size()), sums);
@@ -197,7 +204,8 @@ class ByHand {
   }
 
   const Vectors& of_;
-  const bool dots_, cub_;
+  const bool dots_;
+  const Hand hand_;
   const ValueAt value_;
   const cudaStream_t stream_;
   float* const out_;
@@ -220,11 +228,11 @@ void MeasureOne(ps::Runtime& runtime, bool cuda, const Options& options, const V
     penstock.push_back(std::make_unique<Penstock>(runtime, of, dots, kModeOf[graph]));
     ways.push_back({Kind::kPenstock, std::string("Penstock, ") + kModes[graph],
                     [&way = *penstock.back()] { return way.Run(); }, graph});
-    for (const bool cub : {true, false}) {
-      if (!cuda) continue;
-      raw.push_back(std::make_unique<ByHand>(of, dots, cub, graph == 1));
-      ways.push_back({Kind::kRaw, std::string(cub ? "CUB, " : "two kernels, ") + kModes[graph],
-                      [&way = *raw.back()] { return way.Run(); }, graph});
+    for (const Hand hand : {Hand::kCub, Hand::kKernels, Hand::kCopy}) {
+      if (!cuda || (dots && hand == Hand::kCopy)) continue;
+      raw.push_back(std::make_unique<ByHand>(of, dots, hand, graph == 1));
+      ways.push_back({Kind::kRaw, std::string(kHands[static_cast<int>(hand)]) + kModes[graph],
+                      [&way = *raw.back()] { return way.Run(); }, hand == Hand::kCopy ? 2 + graph : graph});
     }
   }
   Measure(ways, 3, options.repeats);
@@ -233,6 +241,10 @@ void MeasureOne(ps::Runtime& runtime, bool cuda, const Options& options, const V
     const Way& best = Best(ways, Kind::kRaw, &Sample::total, graph);
     const Way& ours = Best(ways, Kind::kPenstock, &Sample::total, graph);
     report.Compare(name + ", " + kModes[graph] + "; raw: the best by hand", "us", SpreadOf(best, &Sample::total, 1),
+                   SpreadOf(ours, &Sample::total, 1), 0);
+    if (dots) continue;
+    report.Compare(name + ", " + kModes[graph] + "; raw: a copy of half of them", "us",
+                   SpreadOf(Best(ways, Kind::kRaw, &Sample::total, 2 + graph), &Sample::total, 1),
                    SpreadOf(ours, &Sample::total, 1), 0);
   }
   report.Details(name, "us", ways, 1);
@@ -249,7 +261,8 @@ int Main(Options options) {
   report.Note("One slot; the vectors are in device memory, the result goes to pinned memory.");
   report.Note("Medians of " + std::to_string(options.repeats) + " runs each, the ways in turn, on " +
               runtime.devices()[0].description + ".");
-  const std::pair<int64_t, const char*> kSizes[] = {{64 << 10, "64 Ki"}, {1 << 20, "1 Mi"}, {64 << 20, "64 Mi"}};
+  const std::pair<int64_t, const char*> kSizes[] = {
+      {4 << 10, "4 Ki"}, {64 << 10, "64 Ki"}, {1 << 20, "1 Mi"}, {64 << 20, "64 Mi"}};
   for (const auto& [n, text] : kSizes) {
     if (options.quick && n > 1 << 20) continue;
     const Vectors vectors(runtime, n, random);

@@ -73,7 +73,8 @@ class Rewriter {
   // Whether the node can be checked; otherwise adds to `skipped_`.
   bool Checkable(DeclId n) {
     const std::span<const BoxRef> accesses = boxes_[n];
-    bool writes = false;
+    const auto working = static_cast<size_t>(in_.nodes[n].working);
+    bool writes = false, prepares = false;
     for (size_t i = 0; i < accesses.size(); ++i) {
       const BufferId buffer = accesses[i].buffer;
       if (in_.nodes[n].decides && writes && accesses[i].mode == AccessMode::kWrite) {
@@ -82,8 +83,10 @@ class Rewriter {
       if (in_.buffers[buffer].is_alias) return Skip(Reason::kAlias, n, buffer);
       if (unordered_[buffer]) return Skip(Reason::kUnordered, n, buffer);
       if (MeetsEarlier(accesses, i)) return Skip(Reason::kTwice, n, buffer);
-      writes = writes || (accesses[i].mode != AccessMode::kRead && accesses[i].mode != AccessMode::kScratch);
+      if (accesses[i].mode == AccessMode::kRead || accesses[i].mode == AccessMode::kScratch) continue;
+      (i == working ? prepares : writes) = true;
     }
+    if (prepares && !writes) return false;  // a later node is checked, whose host code needs no preparation here
     return writes || Skip(Reason::kWritesNothing, n, {});
   }
 
@@ -226,7 +229,7 @@ class Rewriter {
     }
     for (size_t i = 0; i < node.accesses.size(); ++i) {
       const AccessDecl& access = node.accesses[i];
-      if (aside[i].mine < 0 || access.mode == AccessMode::kScratch) continue;
+      if (aside[i].mine < 0 || access.mode == AccessMode::kScratch || static_cast<int>(i) == node.working) continue;
       const BufferDecl& of = Buffer(access);
       HostCheck::Output& output = callable->outputs.emplace_back();
       output = {std::string(of.name.view()), of.type, ArgOf(node, i), check.args.size(), 0, !Reads(access.mode)};

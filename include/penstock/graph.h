@@ -453,6 +453,7 @@ class PENSTOCK_EXPORT Graph {
       node.Code(code);
       node.Over(extent, detail::kTakesAnyExtent<F> ? extent.rank : rank);
       if constexpr (detail::kTakesLeaves<F>) node.Level(f.level, F::kByRows, f.later());
+      if constexpr (detail::kTakesTiles<F>) node.Tiles(F::kLeavesOfBlock, F::kWorking);
       node.RoomForViews(room);
       node.template Arguments<detail::Range, F, detail::ViewStoredT<A>...>(detail::Range(), f, args...);
       if constexpr (detail::kOwnsData<F>) node.Functor(f);

@@ -19,9 +19,14 @@
 //           change when elements are appended. Errors of sums grow with the logarithm of i (detail/scan_tree.h names
 //           the source). Each result of the operation is rounded before the operation takes it. Within one call the
 //           operation is the user's own, as for a Reduce.
-// Nodes     are one of the given name for rows of up to 2048 elements. Longer rows are read twice: for each further
-//           factor of 2048 there are two more nodes, "name/level 2" and so on up, and "name/scan 2" and so on down to
-//           "name/scan", which writes the result, with internal buffers of a value for 2048 between them.
+// Any order CombineOrder::kAny gives up that order for speed where a result has at most 16 bytes: sums of floats then
+//           differ from run to run. Plus, Min and Max of integers give the same bits in any order, and take the fastest
+//           always.
+// Nodes     are one of the given name for rows of up to 2048 elements. Longer rows are read twice in the fixed order:
+//           for each further factor of 2048 there are two more nodes, "name/level 2" and so on up, and "name/scan 2"
+//           and so on down to "name/scan", which writes the result, with internal buffers of a value for 2048 between
+//           them. In any order they are read once on a GPU (detail/look_back.h): there are two nodes, the given name
+//           and "name/scan", and an internal buffer, "name/tiles".
 // Errors    of the elements, the arguments and the device are those of a ParallelFor. Shapes of x and y that differ, a
 //           result in other elements of the buffer that is read, a count in the result, a CountOf of another maximum
 //           than the elements have, and an exclusive Scan without an initial value or an identity are InvalidArgument

@@ -15,7 +15,7 @@ enum class ScanKind : uint8_t { kInclusive, kExclusive };
 // In which order an algorithm combines values.
 enum class CombineOrder : uint8_t {
   kFixed,  // the one that its header describes: the same bits everywhere
-  kAny,  // whichever is fastest; as long as none is faster, the fixed one
+  kAny,  // whichever is fastest, which may be another in each run
 };
 
 struct ScanOptions {

@@ -13,10 +13,11 @@
 // Count     is one element of an integer type that the number of values fits into: a buffer of one element, a State, or
 //           one element of a larger buffer.
 // Predicate is a trivially copyable functor with a const PENSTOCK_HOST_DEVICE operator() that takes an element and
-//           returns what converts to bool. It is called twice for each element, and gives the same both times.
+//           returns what converts to bool. It is called once or twice for each element, and gives the same both times.
 // Order     is that of the values, on every device. Nothing is counted atomically.
-// Nodes     are one of the given name for up to 2048 values, otherwise those of a Scan (scan.h) of the counts of each
-//           2048 values, and "name/scan", which writes the result.
+// Nodes     are one of the given name for up to 2048 values. More are read once on a GPU (detail/look_back.h): there
+// are
+//           two nodes, the given name and "name/scan", which writes the result, and an internal buffer, "name/tiles".
 // Errors    of the elements, the arguments and the device are those of a ParallelFor. A count of another number of
 //           elements than one, or of a type that ends before the elements do, a result without room, and results in the
 //           memory of another access are InvalidArgument at Compile.

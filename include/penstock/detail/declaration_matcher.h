@@ -203,6 +203,7 @@ class DeclarationMatcher::MatchedNode {
   }
   void Over(const Extent& extent, int) { Match(IsSameExtent(extent)); }
   void Level(int, bool, bool) {}  // it follows from the name and the extent
+  void Tiles(int, int) {}  // it follows from the code
   void RoomForViews(int64_t) {}  // it follows from the number of Views
   void Shape(const KernelShape& shape) { Match(decl().shape == shape); }
   template <class T, AccessMode M>

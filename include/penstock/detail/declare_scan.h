@@ -1,5 +1,5 @@
 // How Scan declares its nodes: a node for each level up, one for each level down, and the buffers between them
-// (scan_tree.h).
+// (scan_tree.h); or, if the order does not matter, the two nodes of one pass (scan_pass.h).
 //
 // Each is declared as a user would declare it, so plans, edges, memory, checks and steps that are declared again know
 // nothing of a Scan but the level of a node.
@@ -14,6 +14,7 @@
 #include "penstock/detail/declare_algorithm.h"
 #include "penstock/detail/declare_reduce.h"
 #include "penstock/detail/scan_leaf.h"
+#include "penstock/detail/scan_pass.h"
 #include "penstock/detail/scan_tree.h"
 #include "penstock/export.h"
 #include "penstock/node_sequence.h"
@@ -64,6 +65,11 @@ class ScanLevels {
   PENSTOCK_HIDDEN BufferHandle<V> Values(const char* what, int level) {
     return graph_.template Buffer<V>(LevelName(name_, what, level),
                                      Extent(most_.rows * ValuesAfter(most_.width, level)));
+  }
+  // The states of the tiles of a pass, of which there are at most as many as leaves, and how many have been taken.
+  PENSTOCK_HIDDEN BufferHandle<TileState<V>> States() {
+    return graph_.template Buffer<TileState<V>>(LevelName(name_, "tiles", 1),
+                                                Extent(most_.rows * ValuesAfter(most_.width, 1) + 1));
   }
   template <class F, class... A>
   PENSTOCK_HIDDEN NodeRef Add(const Name& name, F f, A... args) {
@@ -126,9 +132,9 @@ class ScanDeclaration {
     } else if constexpr (std::is_same_v<Initial, NoValue>) {
       constexpr bool kHasIdentity = requires { Op::template Identity<V>(); };
       if (exclusive && !kHasIdentity) RefuseNoInitial(sink, node);
-      return Levels<kNvcc>(graph, name, count, from, to, op, InitialOf<Op, V>(), exclusive, exclusive);
+      return Nodes<kNvcc>(graph, name, count, from, to, op, InitialOf<Op, V>(), exclusive, options);
     } else {
-      return Levels<kNvcc>(graph, name, count, from, to, op, initial, true, exclusive);
+      return Nodes<kNvcc>(graph, name, count, from, to, op, initial, true, options);
     }
   }
 
@@ -162,27 +168,42 @@ class ScanDeclaration {
   }
 
   template <bool kNvcc, class G, class Count, class T, class V, class Op>
-  PENSTOCK_HIDDEN static NodeSequence Levels(G& graph, const Name& name, const Count& count,
-                                             const AccessOf<T, AccessMode::kRead>& from,
-                                             const AccessOf<V, AccessMode::kWrite>& to, const Op& op, const V& initial,
-                                             bool has_initial, bool exclusive) {
+  PENSTOCK_HIDDEN static NodeSequence Nodes(G& graph, const Name& name, const Count& count,
+                                            const AccessOf<T, AccessMode::kRead>& from,
+                                            const AccessOf<V, AccessMode::kWrite>& to, const Op& op, const V& initial,
+                                            bool has_initial, const ScanOptions& options) {
     const Extent extent = FindAccessed(graph.model(), from).extent;
     ScanLevels<kNvcc, Op, V, G, Count> levels(graph, name, extent, count, op, initial, has_initial);
     constexpr bool kHasCount = ScanLevels<kNvcc, Op, V, G, Count>::kHasCount;
+    const bool inclusive = options.kind == ScanKind::kInclusive;
     const auto written = [&] {
       if constexpr (kHasCount) return SomeOf(to);
       else return to;
     }();
+    const LeafTotals<Op, V, true, kHasCount> leaf_totals(1, op, initial);
     if (!levels.has_several()) {
-      const LeafPrefixes<Op, V, true, kHasCount, false> leaf(1, op, initial, has_initial, !exclusive, false);
+      const LeafPrefixes<Op, V, true, kHasCount, false> leaf(1, op, initial, has_initial, inclusive, false);
       const NodeRef only = levels.Add(name, leaf, from, written);
       return {only, only};
     }
-    const BufferHandle<V> totals = levels.Values("partials", 1);
-    const NodeRef first = levels.Add(name, LeafTotals<Op, V, true, kHasCount>(1, op, initial), from, WriteSome(totals));
-    const BufferHandle<V> before = levels.Before(totals);
-    const LeafPrefixes<Op, V, true, kHasCount, true> leaf(1, op, initial, has_initial, !exclusive, true);
-    return {first, levels.Add(LevelName(name, "scan", 1), leaf, Read(before), from, written)};
+    if constexpr (kFitsOnePass<V>) {
+      if (kAnyOrderIsSame<Op, V> || options.order == CombineOrder::kAny) {
+        const BufferHandle<TileState<V>> states = levels.States();
+        const PassBegin<LeafTotals<Op, V, true, kHasCount>, kHasCount> begin(leaf_totals);
+        const NodeRef first = levels.Add(name, begin, from, WriteSome(states));
+        const ScanPass<Op, V, kHasCount> pass(op, initial, has_initial, inclusive);
+        return {first, levels.Add(LevelName(name, "scan", 1), pass, ReadWrite(states), from, written)};
+      }
+    }
+    if constexpr (kFitsOnePass<V> && kAnyOrderIsSame<Op, V>) {
+      __builtin_unreachable();  // it took one pass
+    } else {
+      const BufferHandle<V> totals = levels.Values("partials", 1);
+      const NodeRef first = levels.Add(name, leaf_totals, from, WriteSome(totals));
+      const BufferHandle<V> before = levels.Before(totals);
+      const LeafPrefixes<Op, V, true, kHasCount, true> leaf(1, op, initial, has_initial, inclusive, true);
+      return {first, levels.Add(LevelName(name, "scan", 1), leaf, Read(before), from, written)};
+    }
   }
 };
 

@@ -1,5 +1,5 @@
-// How Select declares its nodes: one that counts what is kept of each leaf, the levels of a Scan of the counts, and one
-// that writes what is kept; for one leaf the last of them only.
+// How Select declares its nodes: one that begins the pass and one that writes what is kept (select_pass.h); for one
+// leaf the last of them only.
 //
 // Threads: single-threaded.
 #pragma once
@@ -11,7 +11,7 @@
 
 #include "penstock/detail/declare_algorithm.h"
 #include "penstock/detail/declare_scan.h"
-#include "penstock/detail/select_leaf.h"
+#include "penstock/detail/select_pass.h"
 #include "penstock/export.h"
 #include "penstock/node_sequence.h"
 
@@ -71,20 +71,20 @@ class SelectDeclaration {
                                             const AccessOf<V, AccessMode::kWrite>& to,
                                             const AccessOf<C, AccessMode::kWrite>& count, const F& keep) {
     const Extent extent = FindAccessed(graph.model(), from).extent;
-    const Plus plus;
-    const int64_t none = 0;
-    ScanLevels<kNvcc, Plus, int64_t, G, Count> levels(graph, name, extent, of, plus, none, true);
-    constexpr bool kHasCount = ScanLevels<kNvcc, Plus, int64_t, G, Count>::kHasCount;
+    constexpr bool kHasCount = !std::is_same_v<Count, NoCount>;
+    const AddCounts add;
+    const TileCount none{0};
+    ScanLevels<kNvcc, AddCounts, TileCount, G, Count> levels(graph, name, extent, of, add, none, true);
     const auto some = SomeOf(to);
     if (!levels.has_several()) {
-      const NodeRef only = levels.Add(name, SelectLeaf<F, V, kHasCount, false>(keep), from, some, count);
+      const NodeRef only = levels.Add(name, SelectPass<F, T, V, kHasCount, false>(keep), from, some, count);
       return {only, only};
     }
-    const BufferHandle<int64_t> totals = levels.Values("partials", 1);
-    const NodeRef first = levels.Add(name, LeafCounts<F, kHasCount>(keep), from, WriteSome(totals));
-    const BufferHandle<int64_t> before = levels.Before(totals);
-    const NodeRef last = levels.Add(LevelName(name, "scan", 1), SelectLeaf<F, V, kHasCount, true>(keep), Read(before),
-                                    from, some, count);
+    const BufferHandle<TileState<TileCount>> states = levels.States();
+    const NodeRef first = levels.Add(
+        name, PassBegin<LeafCounts<F, kHasCount>, kHasCount>(LeafCounts<F, kHasCount>(keep)), from, WriteSome(states));
+    const NodeRef last = levels.Add(LevelName(name, "scan", 1), SelectPass<F, T, V, kHasCount, true>(keep),
+                                    ReadWrite(states), from, some, count);
     return {first, last};
   }
 };

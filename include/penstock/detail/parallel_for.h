@@ -93,6 +93,9 @@ PENSTOCK_HIDDEN decltype(auto) GivenAt(const void* at) {
 // A functor that takes leaves of many elements, one at a time, in place of elements: see reduce_leaf.h.
 template <class F>
 inline constexpr bool kTakesLeaves = false;
+// One of which a block takes several: see look_back.h.
+template <class F>
+inline constexpr bool kTakesTiles = requires { F::kLeavesOfBlock; };
 
 // Runs rows [first, end). Rows of all slices are counted together; over a 1-D extent each element is a row of its own,
 // and so is a leaf. A Task is one row.
@@ -100,6 +103,8 @@ template <int kRank, class F, class... Stored>
 PENSTOCK_HIDDEN void RunRows(const Range& range, int64_t first, int64_t end, const F& f, const Stored&... args) {
   if constexpr (kRank == kTaskRank) {
     if (first < end) f(Block(TaskMemory(range.width), range.width), args...);
+  } else if constexpr (requires { f.template OnHostRange<kRank>(range, first, end, args...); }) {
+    f.template OnHostRange<kRank>(range, first, end, args...);
   } else if constexpr (kTakesLeaves<F>) {
     for (int64_t leaf = first; leaf < end; ++leaf) f.template OnHost<kRank>(range, leaf, args...);
   } else if constexpr (kIsCounted<F>) {

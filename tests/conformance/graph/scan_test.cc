@@ -86,6 +86,17 @@ struct WideSum {
   }
 };
 
+// x -> scale * x + shift modulo 2^64, of which one pass takes 16 bytes.
+struct Affine64 {
+  uint64_t scale, shift;
+};
+struct Compose64 {
+  PENSTOCK_HOST_DEVICE Affine64 operator()(const Affine64& a, const Affine64& b) const {
+    return {a.scale * b.scale, a.shift * b.scale + b.shift};
+  }
+};
+constexpr ScanOptions kAnyOrder{.order = CombineOrder::kAny};
+
 class Scans : public GraphConformance {
  protected:
   // Of many magnitudes, so that every order of additions gives another sum.
@@ -256,6 +267,54 @@ TEST_P(Scans, TakeEachRowAlone) {
   }
 }
 
+// Operations that are exactly associative give the same in any order, and show if a pass mistakes a neighbour.
+TEST_P(Scans, InOnePassLoseAndSwapNothing) {
+  std::vector<std::pair<int64_t, int64_t>> shapes{{1, 2049}, {40, 30}, {3, 5000}, {7, 8192}, {2, 8193}, {1, 20'000}};
+  if (!GetParam().ring && !GetParam().checked) shapes.emplace_back(1, 700'001);
+  for (const auto& [h, w] : shapes) {
+    Graph g("pass");
+    const Extent extent{h, w};
+    auto x = g.InOut<int32_t>("x", Pitched({h, w}, w + 3));
+    auto maps = g.Input<Affine>("maps", extent), composed = g.Output<Affine>("composed", extent);
+    auto wide = g.Input<Affine64>("wide", extent), composed64 = g.Output<Affine64>("composed 64", extent);
+    auto sums = g.Output<int64_t>("sums", extent);
+    auto floats = g.Output<float>("floats", extent);
+    Scan(g, "sums", Read(x), Write(sums), Plus(), 5, kExclusive);
+    Scan(g, "floats", Read(x), Write(floats), Plus(), kAnyOrder);
+    Scan(g, "x", Read(x), Write(x), Max());
+    Scan(g, "composed", Read(maps), Write(composed), Compose{}, kAnyOrder);
+    Scan(g, "composed 64", Read(wide), Write(composed64), Compose64{}, Affine64{3, 4}, kAnyOrder);
+    const auto n = static_cast<size_t>(h * w);
+    std::vector<int32_t> hx(static_cast<size_t>(h * (w + 3)), 1), want_x;
+    for (int32_t& v : hx) v = static_cast<int32_t>(rng_() % 23) - 11;
+    want_x = hx;
+    const std::vector<Affine> hmaps = Maps(h * w);
+    std::vector<Affine64> hwide(n), got64(n), want64(n);
+    for (Affine64& m : hwide) m = {rng_() | 1U, uint64_t{rng_()} << 32 | rng_()};
+    std::vector<Affine> got_maps(n), want_maps(n);
+    std::vector<int64_t> got(n), want(n);
+    std::vector<float> got_floats(n), want_floats(n);
+    for (int64_t row = 0; row < h; ++row) {
+      const int64_t at = row * w;
+      const auto values = want_x.begin() + row * (w + 3);
+      std::exclusive_scan(values, values + w, want.begin() + at, int64_t{5});
+      std::inclusive_scan(values, values + w, want_floats.begin() + at);  // whole numbers below 2^24
+      std::inclusive_scan(values, values + w, values, Max());
+      std::inclusive_scan(hmaps.begin() + at, hmaps.begin() + at + w, want_maps.begin() + at, Compose{});
+      std::inclusive_scan(hwide.begin() + at, hwide.begin() + at + w, want64.begin() + at, Compose64{}, Affine64{3, 4});
+    }
+    ASSERT_OK(RunOnce(g, [&](Bindings& io) {
+      io.Set(x, hx).Set(maps, hmaps).Set(composed, got_maps).Set(wide, hwide).Set(composed64, got64);
+      io.Set(sums, got).Set(floats, got_floats);
+    }));
+    EXPECT_EQ(hx, want_x) << h << " " << w;
+    EXPECT_EQ(got, want) << h << " " << w;
+    EXPECT_TRUE(Same(got_floats, want_floats)) << h << " " << w;
+    EXPECT_TRUE(Same(got_maps, want_maps)) << h << " " << w;
+    EXPECT_TRUE(Same(got64, want64)) << h << " " << w;
+  }
+}
+
 TEST_P(Scans, OfRowsWhoseExtentIsAParameter) {
   Graph g("parameters");
   auto d = g.Param<int32_t>("d", AtMost(3)), h = g.Param<int32_t>("h", AtMost(40));
@@ -333,17 +392,24 @@ TEST_P(Scans, AreFoundWhenDeclaredAgainAndCheckedAgainstHostCode) {
     for (const int64_t n : {int64_t{100}, int64_t{5000}}) {
       const std::vector<float> hx = RandomOf<float>(n);
       const std::vector<float> want = Expected<float>(hx, Plus(), static_cast<float>(round), false);
+      const std::vector<int32_t> ones(hx.size(), 1);
+      std::vector<int32_t> want_sums(hx.size());
+      std::iota(want_sums.begin(), want_sums.end(), 1);
       for (GraphCache* const cache : {&found, &checked}) {
         std::vector<float> got(hx.size());
+        std::vector<int32_t> got_sums(hx.size());
         absl::StatusOr<penstock::Run> run = cache->Launch([&](Graph& g, Bindings& io) {
           auto x = g.Input<float>("x", n);
           auto y = g.Output<float>("y", n);
+          auto whole = g.Input<int32_t>("whole", n), sums = g.Output<int32_t>("sums", n);
           Scan(g, "y", Read(x), Write(y), Plus(), static_cast<float>(round), kExclusive);
-          io.Set(x, hx).Set(y, got);
+          Scan(g, "sums", Read(whole), Write(sums));
+          io.Set(x, hx).Set(y, got).Set(whole, ones).Set(sums, got_sums);
         });
         ASSERT_OK(run.status());
         ASSERT_OK(run->Wait());
         EXPECT_TRUE(Same(got, want)) << n;
+        EXPECT_EQ(got_sums, want_sums) << n;
       }
     }
   }

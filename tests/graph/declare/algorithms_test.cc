@@ -74,6 +74,34 @@ TEST(DeclaredScan, HasTwoNodesForEachFactorOf2048AndBuffersBetween) {
   }
 }
 
+TEST(DeclaredScan, IsOnePassWhereTheOrderCannotMatterOrNeedNot) {
+  const auto names = [](auto op, auto value, const ScanOptions& options) {
+    Graph g("g");
+    const auto buffers = std::pair(g.Input<decltype(value)>("x", {3, 5000}), g.Output<decltype(value)>("y", {3, 5000}));
+    Scan(g, At("s", 5), Read(buffers.first), Write(buffers.second), op, value, options);
+    EXPECT_EQ(MistakesOf(g), "OK");
+    return NamesOf(g).substr(0, NamesOf(g).find('['));
+  };
+  struct Combine {
+    PENSTOCK_HOST_DEVICE int32_t operator()(int32_t a, int32_t b) const { return a * b; }
+  };
+  struct Long {
+    double a[3];
+  };
+  struct Sum {
+    PENSTOCK_HOST_DEVICE Long operator()(const Long& a, const Long&) const { return a; }
+  };
+  const char *const kPass = "s@5 s/scan@5 s/tiles", *const kLevels = "s@5 s/scan 2@5 s/scan@5 s/partials";
+  constexpr ScanOptions kAnyOrder{.order = CombineOrder::kAny};
+  EXPECT_EQ(names(Plus(), uint16_t{1}, {}), kPass);
+  EXPECT_EQ(names(Max(), int64_t{1}, kExclusive), kPass);
+  EXPECT_EQ(names(Combine(), 1, {}), kLevels);
+  EXPECT_EQ(names(Combine(), 1, kAnyOrder), kPass);
+  EXPECT_EQ(names(Plus(), 1.F, {}), kLevels);
+  EXPECT_EQ(names(Plus(), 1.F, kAnyOrder), kPass);
+  EXPECT_EQ(names(Sum(), Long{}, kAnyOrder), kLevels);
+}
+
 TEST(DeclaredScan, IsNamedInItsScopeAndPassesItsOptionsToAllOfItsNodes) {
   Graph g("g");
   const NodeRef before = g.Host("before", [] {});
@@ -305,16 +333,11 @@ TEST(DeclaredSelect, HasACountThatAllElementsFitInto) {
       "ends at 255; count in a larger type");
 }
 
-TEST(DeclaredSelect, IsTheNodesOfAScanOfCounts) {
+TEST(DeclaredSelect, HasTwoNodesAndTheStatesOfItsTilesForMoreThanALeaf) {
   const struct {
     int64_t n;
     const char* names;
-  } kCases[] = {
-      {2048, "s@5 "},
-      {2049, "s@5 s/scan 2@5 s/scan@5 s/partials[2] s/before[2] "},
-      {kThreeLevels,
-       "s@5 s/level 2@5 s/scan 3@5 s/scan 2@5 s/scan@5 s/partials[2049] s/before[2049] s/partials 2[2] s/before "
-       "2[2] "}};
+  } kCases[] = {{2048, "s@5 "}, {2049, "s@5 s/scan@5 s/tiles[3] "}, {kThreeLevels, "s@5 s/scan@5 s/tiles[2050] "}};
   for (const auto& c : kCases) {
     Graph g("g");
     Select(g, At("s", 5), Read(g.Input<float>("x", c.n)), Write(g.Output<float>("y", c.n)),

@@ -16,7 +16,19 @@ namespace penstock::graph {
 namespace {
 
 // kName: names.h
-enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions, kInPlace, kProgrammatic, kPlaced, kSource };
+enum Kind : uint64_t {
+  kParam = 1,
+  kBuffer,
+  kNode,
+  kName,
+  kEdge,
+  kOptions,
+  kInPlace,
+  kProgrammatic,
+  kPlaced,
+  kSource,
+  kByOccupancy
+};
 
 class Structure {
  public:
@@ -134,6 +146,7 @@ class Structure {
     for (const Dim& dim : shape.grid) Add(hash, dim);
     for (const uint32_t size : shape.block) hash(size);
     if (shape.programmatic) hash(kProgrammatic);
+    if (shape.by_occupancy) hash(kByOccupancy);
   }
 
   const Records& records_;

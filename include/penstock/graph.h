@@ -64,6 +64,19 @@ struct KeyedStateOptions {
 inline KernelShape Threads(Dim n, uint32_t block = 256, uint32_t shared_bytes = 0) {
   return {true, n, {Dim(1), Dim(1), Dim(1)}, {block, 1, 1}, shared_bytes};
 }
+// Lets Compile choose the size of the blocks.
+struct ByOccupancy {};
+PENSTOCK_HIDDEN inline constexpr ByOccupancy kOccupancy{};
+// The same in blocks of the size with which most threads of the kernel run at once on the node's device, as CUDA
+// calculates it (cuOccupancyMaxPotentialBlockSize) from the kernel's registers and its shared memory, of which
+// `shared_bytes` must not depend on the size. Compile asks once for each kernel and device, and
+// Executable::submission_report says what it was told. A kernel that works in blocks reads blockDim.x. 256 on host
+// devices, where a fallback sees no blocks. More threads at once hide more latency, but the kernel need not be faster.
+inline KernelShape Threads(Dim n, ByOccupancy, uint32_t shared_bytes = 0) {
+  KernelShape shape = Threads(n, 256, shared_bytes);
+  shape.by_occupancy = true;
+  return shape;
+}
 // Exactly this grid of blocks, as {x, y, z} in CUDA's order.
 inline KernelShape Blocks(std::array<Dim, 3> grid, std::array<uint32_t, 3> block, uint32_t shared_bytes = 0) {
   return {false, Dim(0), grid, block, shared_bytes};

@@ -95,6 +95,13 @@ struct KernelCode {
   const void* variable = nullptr;  // the address of the variable that the source asks for
 };
 
+// The blocks in which most threads of a kernel run at once.
+struct BlockSize {
+  uint32_t threads = 256;  // of a block
+  int32_t at_once = 0;  // how many such blocks run on a multiprocessor at once; 0: unknown
+  friend bool operator==(const BlockSize&, const BlockSize&) = default;
+};
+
 // A kernel of an image that was loaded for it.
 struct ImageKernel {
   KernelCode code{};
@@ -249,6 +256,12 @@ class Driver {
   virtual absl::StatusOr<ImageKernel> LoadImage(int /*device*/, std::string_view /*image*/, const char* /*symbol*/,
                                                 bool /*awaits*/) {
     return absl::UnimplementedError("a host device runs no images of device code");
+  }
+  // Finds the size of blocks with which most threads of a loaded kernel run at once, if each block takes so
+  // much dynamic shared memory. Host devices calculate nothing.
+  virtual absl::StatusOr<BlockSize> FindBlockSize(int /*device*/, const KernelCode& /*code*/,
+                                                  uint32_t /*shared_bytes*/) {
+    return BlockSize{};
   }
   virtual absl::Status Launch(Stream stream, const KernelOp& op) = 0;
   // Loads the kernel that makes a hostcall; its argument is a HostcallArgs (hostcall_slot.h). While one waits, freeing

@@ -515,7 +515,8 @@ KernelShape HostileGraph::MakeShape() {
     const int64_t limit = LimitOf(dims[i]);
     if (limit > most[i]) Note(std::to_string(limit));
   }
-  const KernelShape shape = per_thread ? Threads(dims[0], blocks[0], shared) : Blocks(dims, blocks, shared);
+  KernelShape shape = per_thread ? Threads(dims[0], blocks[0], shared) : Blocks(dims, blocks, shared);
+  shape.by_occupancy = per_thread && blocks[0] <= 256 && (shared >> 8) % 3 == 0;
   return (shared >> 8) % 2 == 0 ? shape : shape.Programmatic();
 }
 

@@ -54,6 +54,9 @@ class ForwardingDriver : public Driver {
   absl::StatusOr<ImageKernel> LoadImage(int device, std::string_view image, const char* symbol, bool awaits) override {
     return behind_->LoadImage(device, image, symbol, awaits);
   }
+  absl::StatusOr<BlockSize> FindBlockSize(int device, const KernelCode& code, uint32_t shared_bytes) override {
+    return behind_->FindBlockSize(device, code, shared_bytes);
+  }
   absl::Status Launch(Stream stream, const KernelOp& op) override { return behind_->Launch(stream, op); }
   absl::StatusOr<LibraryCode> LoadHostcall(int device) override { return behind_->LoadHostcall(device); }
   absl::StatusOr<LibraryCode> LoadTimestamp(int device) override { return behind_->LoadTimestamp(device); }

@@ -166,6 +166,7 @@ struct KernelShape {
   std::array<uint32_t, 3> block{256, 1, 1};  // threads of a block: x, y, z
   uint32_t shared_bytes = 0;  // dynamic shared memory per block, in bytes
   bool programmatic = false;  // set by Programmatic
+  bool by_occupancy = false;  // set by Threads with kOccupancy: Compile replaces the one dimension of `block`
   // The same shape for a kernel that says PENSTOCK_AWAIT_DEPENDENCIES() (or cudaGridDependencySynchronize()) in every
   // thread, before it touches memory and before any thread returns. Graphs launch it while its predecessors are still
   // ending, so it begins about 0.3 us sooner. Kernels compiled for less than compute capability 9.0 are launched as

@@ -23,7 +23,7 @@ const char* NameOf(CallKind kind) {
                                                      "CountNodes",     "AddChild",
                                                      "SetChild",       "CreateConditional",
                                                      "AddConditional", "BodyOf",
-                                                     "AddSwitch"};
+                                                     "AddSwitch",      "FindBlockSize"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -48,9 +48,10 @@ enum class CallKind : uint8_t {
   kCreateConditional,
   kAddConditional,
   kBodyOf,
-  kAddSwitch
+  kAddSwitch,
+  kFindBlockSize
 };
-inline constexpr size_t kCallKinds = 37;
+inline constexpr size_t kCallKinds = 38;
 const char* NameOf(CallKind kind);
 
 // Streams, events, graphs and execs are numbered from 1 in order of creation; 0: none. `node` is the plan's,

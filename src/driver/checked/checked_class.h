@@ -61,6 +61,7 @@ class CheckedDriver final : public Driver {
   absl::Status Fill(Stream stream, const FillOp& op) override;
   absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) override;
   absl::StatusOr<ImageKernel> LoadImage(int device, std::string_view image, const char* symbol, bool awaits) override;
+  absl::StatusOr<BlockSize> FindBlockSize(int device, const KernelCode& code, uint32_t shared_bytes) override;
   absl::Status Launch(Stream stream, const KernelOp& op) override;
   absl::StatusOr<LibraryCode> LoadHostcall(int device) override;
   absl::StatusOr<LibraryCode> LoadTimestamp(int device) override;

@@ -482,6 +482,13 @@ absl::StatusOr<ImageKernel> CheckedDriver::LoadImage(int device, std::string_vie
   return inner_->LoadImage(device, image, symbol, awaits);
 }
 
+absl::StatusOr<BlockSize> CheckedDriver::FindBlockSize(int device, const KernelCode& code, uint32_t shared_bytes) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kFindBlockSize, .device = static_cast<int16_t>(device)}));
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "FindBlockSize"));
+  return inner_->FindBlockSize(device, code, shared_bytes);
+}
+
 absl::StatusOr<LibraryCode> CheckedDriver::LoadHostcall(int device) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kLoadKernel, .device = static_cast<int16_t>(device)}));

@@ -260,6 +260,7 @@ class CudaDriver final : public Driver {
   absl::Status Fill(Stream stream, const FillOp& op) override;
   absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) override;
   absl::StatusOr<ImageKernel> LoadImage(int device, std::string_view image, const char* symbol, bool awaits) override;
+  absl::StatusOr<BlockSize> FindBlockSize(int device, const KernelCode& code, uint32_t shared_bytes) override;
   absl::Status Launch(Stream stream, const KernelOp& op) override;
   absl::StatusOr<LibraryCode> LoadHostcall(int device) override { return CodeOf(kernels_.ask, device); }
   absl::StatusOr<LibraryCode> LoadTimestamp(int device) override { return CodeOf(kernels_.stamp, device); }
@@ -559,6 +560,21 @@ absl::StatusOr<ImageKernel> CudaDriver::LoadImage(int device, std::string_view i
   PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(handle, d.shared_limit, found), what));
   kernel.code = CodeOfLoaded(handle, found, awaits);
   return kernel;
+}
+
+// Both calls accept a kernel in place of a function, and calculate for the current device.
+absl::StatusOr<BlockSize> CudaDriver::FindBlockSize(int device, const KernelCode& code, uint32_t shared_bytes) {
+  const Entered current = Enter(device);
+  const auto function = static_cast<CUfunction>(const_cast<void*>(code.kernel));
+  int blocks = 0, threads = 0, at_once = 0;
+  CUresult result = api_.occupancy_block_size(&blocks, &threads, function, nullptr, shared_bytes, 0);
+  if (result == CUDA_SUCCESS) result = api_.occupancy_blocks(&at_once, function, threads, shared_bytes);
+  if (result != CUDA_SUCCESS) {
+    return StatusOfFailure(AsRuntime(result), "calculating the occupancy of a kernel on " + devices_[device].info.name +
+                                                  ", with " + std::to_string(shared_bytes) +
+                                                  " bytes of dynamic shared memory");
+  }
+  return BlockSize{.threads = static_cast<uint32_t>(threads), .at_once = at_once};
 }
 
 absl::Status CudaDriver::Launch(Stream stream, const KernelOp& op) {

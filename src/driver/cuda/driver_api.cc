@@ -40,6 +40,8 @@ absl::StatusOr<DriverApi> DriverApi::Load() {
   PENSTOCK_RETURN_IF_ERROR(Find("cuLibraryLoadData", 12000, &api.library_load_data));
   PENSTOCK_RETURN_IF_ERROR(Find("cuLibraryGetKernel", 12000, &api.library_get_kernel));
   PENSTOCK_RETURN_IF_ERROR(Find("cuLibraryUnload", 12000, &api.library_unload));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuOccupancyMaxPotentialBlockSize", 6050, &api.occupancy_block_size));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, &api.occupancy_blocks));
   PENSTOCK_RETURN_IF_ERROR(Find("cuEventRecord", 2000, &api.event_record));
   PENSTOCK_RETURN_IF_ERROR(Find("cuStreamWaitEvent", 3020, &api.stream_wait_event));
   PENSTOCK_RETURN_IF_ERROR(Find("cuEventQuery", 2000, &api.event_query));

@@ -1,9 +1,9 @@
 // DriverApi: the few calls that go to the CUDA driver itself, not through the runtime API. They are: contexts, which
 // the runtime API does not expose; the calls of the submit path, which are 3 % (launch) to 20 % (record, wait) cheaper
 // and leave the runtime API's last error alone; kernel nodes, whose kernels are driver handles, and the names,
-// parameters and variables of such kernels; images of device code that the application has made; calls of threads
-// without a current context, to which the runtime API would give one on device 0; pointer attributes, for which the
-// runtime API gives no range; and the driver's log.
+// parameters, variables and occupancy of such kernels; images of device code that the application has made; calls of
+// threads without a current context, to which the runtime API would give one on device 0; pointer attributes, for which
+// the runtime API gives no range; and the driver's log.
 //
 // The runtime API, which opened the driver, provides the entry points: the library does not link libcuda.so.
 //
@@ -34,6 +34,8 @@ struct DriverApi {
   PFN_cuLibraryLoadData_v12000 library_load_data = nullptr;
   PFN_cuLibraryGetKernel_v12000 library_get_kernel = nullptr;
   PFN_cuLibraryUnload_v12000 library_unload = nullptr;
+  PFN_cuOccupancyMaxPotentialBlockSize_v6050 occupancy_block_size = nullptr;
+  PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor_v6050 occupancy_blocks = nullptr;
   PFN_cuEventRecord_v2000 event_record = nullptr;
   PFN_cuStreamWaitEvent_v3020 stream_wait_event = nullptr;
   PFN_cuEventQuery_v2000 event_query = nullptr;

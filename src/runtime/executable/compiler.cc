@@ -14,6 +14,7 @@
 #include "src/base/environment.h"
 #include "src/base/pace.h"
 #include "src/base/status.h"
+#include "src/runtime/executable/block_sizes.h"
 #include "src/runtime/executable/mode_cost.h"
 #include "src/runtime/executable/source_kernels.h"
 #include "src/runtime/executable/tuning.h"
@@ -64,23 +65,6 @@ class KernelLoads {
  private:
   absl::flat_hash_map<std::tuple<driver::Driver*, int, const void*, bool>, driver::KernelCode> loaded_;
 };
-
-// Checks what only the loaded kernel can tell; the planner has checked the rest.
-absl::Status CheckShape(const NodeDecl& node, const driver::KernelCode& code, const base::KernelLimits& limits) {
-  const KernelShape& shape = node.shape;
-  const int64_t threads = int64_t{shape.block[0]} * shape.block[1] * shape.block[2];
-  if (threads > code.block_threads) {
-    return absl::InvalidArgumentError((node.is_task ? "its block has " : "its blocks have ") + std::to_string(threads) +
-                                      " threads; this kernel can have " + std::to_string(code.block_threads) +
-                                      ", for its registers or launch bounds; use fewer" +
-                                      (node.is_task ? "" : ", or more blocks"));
-  }
-  if (shape.shared_bytes + code.shared_bytes <= limits.shared_bytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      (node.is_task ? "its block takes " : "its blocks take ") + std::to_string(shape.shared_bytes) +
-      " and, declared in it, " + std::to_string(code.shared_bytes) +
-      " bytes of shared memory; a block of this device can have " + std::to_string(limits.shared_bytes) + "; use less");
-}
 
 }  // namespace
 
@@ -314,6 +298,7 @@ absl::Status Compiler::ChooseRegions(bool part_of_region) {
 absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
   LoadedKernels kernels(plan().nodes.size());
   KernelLoads loads;
+  BlockSizes sizes(model());
   SourceKernels sources(context_.graph, runtime());
   PENSTOCK_RETURN_IF_ERROR(
       sources.Compile([this](size_t done, size_t total) { return Tell("compiling sources", done, total); }));
@@ -334,15 +319,18 @@ absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
           kernels[n].by_value,
           sources.Has(n) ? sources.Load(n) : loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self, awaits}));
       const bool has_shape = node.kind == PlanKind::kKernel || decl.is_task;
-      if (has_shape) PENSTOCK_RETURN_IF_ERROR(CheckShape(decl, kernels[n].by_value, d.info.limits));
+      if (has_shape) {
+        PENSTOCK_ASSIGN_OR_RETURN(kernels[n].by_occupancy, sizes.Get(decl, d, kernels[n].by_value));
+      }
       if (modes_.mode() == Mode::kStream || decl.code.cuda_self_indirect == nullptr) return absl::OkStatus();
       PENSTOCK_ASSIGN_OR_RETURN(kernels[n].indirect,
                                 loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self_indirect, awaits}));
-      return has_shape ? CheckShape(decl, kernels[n].indirect, d.info.limits) : absl::OkStatus();
+      return has_shape ? sizes.Get(decl, d, kernels[n].indirect).status() : absl::OkStatus();
     }();
     if (!loaded.ok()) return context_.graph.Describe(static_cast<int32_t>(n), loaded);
   }
   PENSTOCK_RETURN_IF_ERROR(context_.graph.Describe(-1, regions_.Load(kernels, modes_.notes())));
+  sizes.TellOf(plan(), modes_.notes());
   context_.images.Hold(sources.TakeImages());
   return kernels;
 }

@@ -68,6 +68,8 @@ CallEntry ArgumentBuilder::MakeBlock(NodeId n, const NodeDecl& decl) {
   args.image.insert(args.image.end(), decl.arg_block.begin(), decl.arg_block.end());
   call.pointers = SizeOf(args.pointer_offsets);
   call.kernel = options_.kernels[n].by_value;
+  call.threads = decl.shape.block;
+  if (decl.shape.by_occupancy) call.threads[0] = options_.kernels[n].by_occupancy.threads;
   call.task = options_.kernels[n].task;
   if (options_.graphs != nullptr) {
     call.indirect_kernel = options_.kernels[n].indirect;

@@ -6,6 +6,7 @@
 // Threads: immutable once built.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -70,6 +71,7 @@ struct CallEntry {
   driver::KernelCode kernel{};
   // The variants that read parameters by reference, if there are graphs; a null `indirect_range` means none.
   driver::KernelCode indirect_kernel{};
+  std::array<uint32_t, 3> threads{};  // of a block of a Kernel or Task
   uint64_t task = 0;  // see LoadedKernel
   void (*indirect_range)(void* const* argv, int64_t first, int64_t end) = nullptr;
   bool dynamic_range = false;  // extent or grid depends on parameters
@@ -269,6 +271,7 @@ struct Program {
 struct LoadedKernel {
   driver::KernelCode by_value{};
   driver::KernelCode indirect{};
+  driver::BlockSize by_occupancy{};  // of a node that asks for it
   driver::LibraryCode hostcall{};
   driver::KernelCode region{};  // the kernel of regions that may have the node
   uint64_t task = 0;  // the address of its device function in these

@@ -41,7 +41,7 @@ void SetRange(driver::KernelOp& op, const detail::Range& range, int rank) {
 
 void SetGrid(driver::KernelOp& op, const KernelShape& shape, const std::vector<int64_t>& params) {
   if (shape.per_thread) {
-    const int64_t blocks = (ValueOf(shape.threads, params) + shape.block[0] - 1) / shape.block[0];
+    const int64_t blocks = (ValueOf(shape.threads, params) + op.block[0] - 1) / op.block[0];
     op.grid = {static_cast<uint32_t>(std::min(blocks, kMaxGridX)), 1, 1};
   } else {
     for (size_t i = 0; i < 3; ++i) op.grid[i] = static_cast<uint32_t>(ValueOf(shape.grid[i], params));

@@ -153,7 +153,7 @@ void Slot::MakeKernels() {
     driver::KernelOp op;
     op.kernel = call.kernel.kernel;
     op.awaits = call.kernel.awaits;
-    op.block = decl.shape.block;
+    op.block = call.threads;
     op.shared_bytes = decl.shape.shared_bytes;
     op.argv = tables.argv.data() + call.argv;
     op.argc = static_cast<uint32_t>(decl.args.size());

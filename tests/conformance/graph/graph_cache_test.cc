@@ -234,6 +234,8 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
        with([](M& m) { m.g.Host("one", [](std::span<int32_t> v) { v[0] = 2; }, ReadWrite(m.x)); })},
       {"a kernel", with([=](M& m) { m.OfKernel(Triple, on_host); })},
       {"a kernel's shape", with([=](M& m) { m.OfKernel(Triple, on_host, Threads(kN, 128)); })},
+      {"a kernel's size of blocks by occupancy",
+       with([=](M& m) { m.OfKernel(Triple, on_host, Threads(kN, kOccupancy)); })},
       {"a kernel's host fallback", with([](M& m) { m.OfKernel(Triple, [](int, int32_t* v) { v[0] = 1; }); })},
       {"another kernel", with([=](M& m) { m.OfKernel(Other, on_host); })},
       {"a State", with([&](M& m) { m.For("one", AddOne{}, ReadWrite(*state)); })},

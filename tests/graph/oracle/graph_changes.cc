@@ -406,6 +406,10 @@ constexpr GraphChange kChanges[] = {
      [](RandomGraph& g, Random& r) {
        return ChangeNode(g, r, NodeKind::kKernel, [](NodeDecl& n) { n.shape.programmatic = !n.shape.programmatic; });
      }},
+    {"kernel by occupancy",
+     [](RandomGraph& g, Random& r) {
+       return ChangeNode(g, r, NodeKind::kKernel, [](NodeDecl& n) { n.shape.by_occupancy = !n.shape.by_occupancy; });
+     }},
     {"kernel's shared bytes",
      [](RandomGraph& g, Random& r) {
        return ChangeNode(g, r, NodeKind::kKernel, [](NodeDecl& n) { ++n.shape.shared_bytes; });

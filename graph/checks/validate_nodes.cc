@@ -38,6 +38,7 @@ class NodeCheck {
     if (node_.kind != NodeKind::kHost && node_.host_way != HostWay::kWorker) {
       Add(kInvalid, "Inline and Infallible apply to Host nodes only; a node of another kind runs on its device");
     }
+    if (records_.model.deterministic) CheckBits();
     device_ = FindDevice();
     if (node_.kind == NodeKind::kParallelFor || node_.kind == NodeKind::kKernel) CheckArgumentBytes();
     switch (node_.kind) {
@@ -68,6 +69,18 @@ class NodeCheck {
   base::KernelLimits Limits() const { return device_ != nullptr ? device_->limits : base::KernelLimits(); }
   const BufferFacts& Facts(size_t access) const { return records_.buffers[accesses_[access].buffer]; }
   const BufferDecl& Buffer(size_t access) const { return records_.model.buffers[accesses_[access].buffer]; }
+
+  void CheckBits() {
+    if (node_.bits == Bits::kAnyOrder) {
+      Add(kInvalid,
+          "may combine values in any order, and the graph is Deterministic; another order may give other bits; take "
+          "CombineOrder::kFixed, the default");
+    } else if (node_.bits == Bits::kVarying) {
+      Add(kInvalid,
+          "is declared Nondeterministic, and the graph is Deterministic; it may give other bits in each run; declare a "
+          "node that does not, or leave out Graph::Deterministic");
+    }
+  }
 
   void CheckAccesses() {
     for (size_t i = 0; i < accesses_.size(); ++i) {

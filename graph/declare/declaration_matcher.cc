@@ -49,11 +49,12 @@ void DeclarationMatcher::Begin(std::span<const Place> places) {
   missing_ = all_;
   ++step_;
   same_ = true;
+  deterministic_ = false;
 }
 
 bool DeclarationMatcher::Matches() const {
   return same_ && missing_ == 0 && param_ == model_.params.size() && buffer_ == model_.buffers.size() &&
-         node_ == model_.nodes.size();
+         node_ == model_.nodes.size() && deterministic_ == model_.deterministic;
 }
 
 int32_t DeclarationMatcher::Param(const ParamDecl& decl) {

@@ -78,6 +78,10 @@ NameScope Graph::Scope(Name name) {
   return {model_, std::move(name)};
 }
 
+void Graph::Deterministic() {
+  sink().Visit([](auto& to) { to.Deterministic(); });
+}
+
 void Graph::RefuseNull(Name name, const char* what) {
   PutInScope(name);
   Refuse(sink(), [&] { return NullText(*model_, name, what); });
@@ -103,6 +107,8 @@ NodeRef NodeRef::On(int device) { return Set(&NodeOptions::device, device); }
 NodeRef NodeRef::Priority(int priority) { return Set(&NodeOptions::priority, priority); }
 NodeRef NodeRef::Concurrency(int k) { return Set(&NodeOptions::concurrency, k); }
 NodeRef NodeRef::Flops(double operations) { return Set(&NodeOptions::flops, operations); }
+NodeRef NodeRef::Nondeterministic() { return Set(&NodeOptions::bits, Bits::kVarying); }
+NodeRef NodeRef::InAnyOrder() { return Set(&NodeOptions::bits, Bits::kAnyOrder); }
 NodeRef NodeRef::Infallible() { return Set(&NodeOptions::host_way, HostWay::kHostcallWorker); }
 NodeRef NodeRef::Inline() { return Set(&NodeOptions::host_way, HostWay::kHostcallInline); }
 NodeRef NodeRef::InPlace(const InPlaceDecl& pair) { return Add(&NodeDecl::in_place, pair); }

@@ -19,6 +19,11 @@ NodeSequence NodeSequence::Flops(double operations) {
   first_.Flops(operations);
   return *this;
 }
+// The first of them has the name that the user knows.
+NodeSequence NodeSequence::InAnyOrder() {
+  first_.InAnyOrder();
+  return *this;
+}
 NodeSequence NodeSequence::After(const NodeRef& other) {
   first_.After(other);
   return *this;

@@ -106,6 +106,12 @@ class PENSTOCK_EXPORT Graph {
   // Runs all nodes that are declared while the result lives on this device, as NodeRef::On does, which wins.
   [[nodiscard]] DeviceScope ScopeOn(int device) { return {model_, device}; }
 
+  // Has Compile refuse each node that may give other bits for the same input in another run, or on another device of
+  // the same model: one that says so (NodeRef::Nondeterministic), an algorithm that may combine values in any order
+  // (CombineOrder::kAny) where the order matters, and, for several devices, one that writes a ReplicatedState. May be
+  // said at any time before Compile. docs/howto/determinism.md tells what that costs, and what nobody checks.
+  void Deterministic();
+
   // A value set at launch. T is trivially copyable; an integer with AtMost may be a dimension. Nodes take it by value,
   // or read it from their device's memory (OnDevice in access.h).
   template <class T>

@@ -37,6 +37,10 @@ class PENSTOCK_EXPORT NodeRef {
   // less than 10^18. It changes nothing but what profiles say of the node (Profile::Node::flops); the command penstock
   // then shows how close the node comes to what its device can do.
   NodeRef Flops(double operations);
+  // Says that the node may give other bits for the same input in another run, or on another device: a kernel that adds
+  // floats atomically, a callable that reads a clock. It changes nothing but that Compile refuses the node in a graph
+  // that is Deterministic.
+  NodeRef Nondeterministic();
   // For a Host node: promises that the callable neither fails nor waits. The run is then not cut there: later nodes are
   // submitted early, and a kernel of one thread requests the call on the device and waits for its end. If the callable
   // fails nevertheless, the run fails too, but later nodes have already used its output. A device has room for 32 such
@@ -67,6 +71,7 @@ class PENSTOCK_EXPORT NodeRef {
 
  private:
   friend class Graph;
+  friend class NodeSequence;
   NodeRef(const detail::DeclarationSink& sink, int32_t index) : sink_(sink), index_(index) {}
   const NodeDecl& decl() const { return sink_.model().nodes[static_cast<size_t>(index_)]; }
   // The two ways to set an option (NodeOptions, and the lists of NodeDecl).
@@ -75,6 +80,7 @@ class PENSTOCK_EXPORT NodeRef {
   template <class T>
   PENSTOCK_HIDDEN NodeRef Add(std::vector<T> NodeDecl::* list, const T& item);
   NodeRef InPlace(const InPlaceDecl& pair);
+  NodeRef InAnyOrder();  // it may combine values in any order, where the order matters
   void RefuseNullFallback();
 
   detail::DeclarationSink sink_;
@@ -94,6 +100,7 @@ class FallbackNode : public NodeRef {
   FallbackNode Priority(int priority) { return NodeRef::Priority(priority); }  // as NodeRef::Priority
   FallbackNode Concurrency(int k) { return NodeRef::Concurrency(k); }  // as NodeRef::Concurrency
   FallbackNode Flops(double operations) { return NodeRef::Flops(operations); }  // as NodeRef::Flops
+  FallbackNode Nondeterministic() { return NodeRef::Nondeterministic(); }  // as NodeRef::Nondeterministic
   // As NodeRef::InPlace.
   template <class T, class U>
   PENSTOCK_HIDDEN FallbackNode InPlace(BufferHandle<T> input, BufferHandle<U> output) {

@@ -13,6 +13,10 @@
 
 namespace penstock {
 
+namespace detail {
+class AlgorithmDeclaration;
+}
+
 class PENSTOCK_EXPORT NodeSequence : public NodeRef {
  public:
   // For the library: nodes declared one after the other.
@@ -24,6 +28,9 @@ class PENSTOCK_EXPORT NodeSequence : public NodeRef {
   NodeSequence Flops(double operations);  // as NodeRef::Flops, for the first of them, which reads all elements
 
  private:
+  friend class detail::AlgorithmDeclaration;
+  // Marks them as nodes of an algorithm that may combine values in any order.
+  NodeSequence InAnyOrder();
   template <class F>
   PENSTOCK_HIDDEN NodeSequence OfEach(F f);
   NodeRef first_;

@@ -634,7 +634,13 @@ void HostileGraph::Decorate(NodeRef node) {
       Note("far node");
       break;
     case 2: earlier().After(node); break;  // perhaps a cycle
-    case 3: node.Priority(odd); break;
+    case 3:
+      node.Priority(odd);
+      if (odd != 64) break;
+      graph.Deterministic();
+      node.Nondeterministic();
+      Note("is declared Nondeterministic");
+      break;
     case 4:
       node.Concurrency(odd);
       if (odd < 1) Note("Concurrency(" + std::to_string(odd) + ")");

@@ -86,6 +86,8 @@ class PENSTOCK_EXPORT DeclarationMatcher {
     if (!is || places_.empty() || places_[i].fallback == nullptr) return;
     if (places_[i].fallback->Replace(f)) Changed(node, true);
   }
+  // The graph is, which must have been declared as well.
+  void Deterministic() { deterministic_ = true; }
   // A mistake equals nothing that was declared.
   template <class Text>
   PENSTOCK_HIDDEN void Refuse(const Text&) {
@@ -186,6 +188,7 @@ class PENSTOCK_EXPORT DeclarationMatcher {
   int64_t missing_ = 0;  // those of them that have not been said as they were
   uint64_t step_ = 0;
   bool same_ = false;
+  bool deterministic_ = false;  // that has been said
 };
 
 // A node that is being declared again: each call compares a part of it, in the order in which they are made.

@@ -231,6 +231,8 @@ class PENSTOCK_EXPORT DeclarationRecorder {
     Of(node).code.fallback = ShareCallable(f);
     Of(node).code.call_fallback = call;
   }
+  // The graph is.
+  void Deterministic() { model_.deterministic = true; }
   // Keeps a mistake for Compile; `text` returns what it is.
   template <class Text>
   PENSTOCK_HIDDEN void Refuse(Text text) {

@@ -20,6 +20,8 @@
 #include "penstock/export.h"
 #include "penstock/extent.h"
 #include "penstock/node.h"
+#include "penstock/node_sequence.h"
+#include "penstock/reduce.h"
 #include "penstock/view.h"
 
 namespace penstock::detail {
@@ -64,6 +66,13 @@ inline constexpr bool kWrites = false;
 template <class T, AccessMode M>
 inline constexpr bool kWrites<AccessOf<T, M>> = M != AccessMode::kRead;
 
+// Whether the order in which an operation combines values can change the result's bits: not the order of sums of
+// integers, which wrap, and not that of the least and the greatest of numbers.
+template <class Op, class V>
+inline constexpr bool kOrderMatters =
+    !(std::is_same_v<Op, Plus> && std::is_integral_v<V>) &&
+    !((std::is_same_v<Op, Min> || std::is_same_v<Op, Max>) && std::is_arithmetic_v<V>);
+
 // What they use of a Graph.
 class AlgorithmDeclaration {
  public:
@@ -82,6 +91,11 @@ class AlgorithmDeclaration {
   template <class G>
   PENSTOCK_HIDDEN static Name InScope(const G& graph, const Name& name) {
     return graph.InScope(name);
+  }
+  // Of nodes that may combine values with `Op` in any order, where another order may give other bits.
+  template <class Op, class V>
+  PENSTOCK_HIDDEN static NodeSequence InAnyOrder(NodeSequence nodes) {
+    return kOrderMatters<Op, V> ? nodes.InAnyOrder() : nodes;
   }
   template <class G>
   PENSTOCK_HIDDEN static void RefuseNull(G& graph, const Name& name, const char* what) {

@@ -132,13 +132,19 @@ class ScanDeclaration {
     } else if constexpr (std::is_same_v<Initial, NoValue>) {
       constexpr bool kHasIdentity = requires { Op::template Identity<V>(); };
       if (exclusive && !kHasIdentity) RefuseNoInitial(sink, node);
-      return Nodes<kNvcc>(graph, name, count, from, to, op, InitialOf<Op, V>(), exclusive, options);
+      return InOrder<Op, V>(
+          options, Nodes<kNvcc>(graph, name, count, from, to, op, InitialOf<Op, V>(), exclusive, options));
     } else {
-      return Nodes<kNvcc>(graph, name, count, from, to, op, initial, true, options);
+      return InOrder<Op, V>(options, Nodes<kNvcc>(graph, name, count, from, to, op, initial, true, options));
     }
   }
 
  private:
+  // Marks nodes for which any order will do.
+  template <class Op, class V>
+  PENSTOCK_HIDDEN static NodeSequence InOrder(const ScanOptions& options, const NodeSequence& nodes) {
+    return options.order == CombineOrder::kAny ? AlgorithmDeclaration::InAnyOrder<Op, V>(nodes) : nodes;
+  }
   // An inclusive Scan has none, but has to put something where there are no values.
   template <class Op, class V>
   PENSTOCK_HIDDEN static constexpr V InitialOf() {

@@ -59,6 +59,12 @@ enum class ControlKind : uint8_t { kIf, kSwitch, kWhile, kRepeat };
 //   kHostcallInline  the hostcall poller itself; later nodes wait on the device
 enum class HostWay : uint8_t { kWorker, kHostcallWorker, kHostcallInline };
 
+// Whether a node may give other bits for the same input in another run, or on another device of the same model:
+//   kSame      it does not, as far as the library knows
+//   kAnyOrder  an algorithm that may combine values in any order, where the order matters
+//   kVarying   its author says that it may
+enum class Bits : uint8_t { kSame, kAnyOrder, kVarying };
+
 // The kind of a type's elements, if they are plain numbers of at most 8 bytes.
 enum class NumberKind : uint8_t { kNone, kSigned, kUnsigned, kFloat };
 
@@ -216,6 +222,7 @@ struct NodeOptions {
   int32_t concurrency = 1;
   HostWay host_way = HostWay::kWorker;
   double flops = 0;  // of one execution; 0: unknown
+  Bits bits = Bits::kSame;
   friend bool operator==(const NodeOptions&, const NodeOptions&) = default;
 };
 
@@ -283,6 +290,7 @@ struct Model {
   detail::Table<ControlId, ControlDecl> controls;
   detail::Table<BodyId, BodyDecl> bodies;
   std::vector<Mistake> mistakes;
+  bool deterministic = false;  // set by Graph::Deterministic
   Name scope{""};  // what names that are declared now begin with (Graph::Scope); used only while declaring
   int32_t scope_device = -1;  // the pin of nodes that are declared now (Graph::ScopeOn); used only while declaring
   BodyId open{};  // the body that is being declared; used only while declaring

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/common/message.h"
+#include "graph/conflicts/boxes.h"
 #include "graph/plan/memory_report.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
@@ -54,6 +55,26 @@ absl::Status CheckPlacement(const Model& model, const CompileOptions& options) {
   if (!options.in_order) return absl::OkStatus();
   return absl::InvalidArgumentError(
       prefix + "and in_order is set; no device can keep runs that use several in order; leave one of both out");
+}
+
+// Which device takes a run depends on their pace, and with it which replica the run writes.
+absl::Status CheckReplicasAreRead(const Model& model, size_t devices) {
+  if (!model.deterministic || devices < 2) return absl::OkStatus();
+  for (const NodeDecl& node : model.nodes) {
+    for (const AccessDecl& access : node.accesses) {
+      if (access.mode == AccessMode::kRead || access.graph != model.serial) continue;
+      if (access.buffer < 0 || access.buffer >= model.buffers.count()) continue;  // Validate reports it
+      const BufferId base = graph::BaseOf(model, access.buffer);
+      const BufferDecl* const buffer = base < 0 ? nullptr : &model.buffers[base];
+      if (buffer == nullptr || buffer->state == nullptr || buffer->state->replicas.empty()) continue;
+      return absl::InvalidArgumentError(
+          graph::Prefix(model, "node", node.name) +
+          absl::StrCat(": writes ", graph::Quoted(buffer->name), ", of which each of ", devices,
+                       " devices has a replica, and the graph is Deterministic; which of them a run writes depends on "
+                       "the pace of the devices; compile for one device, or declare a KeyedState"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 MemoryReport::Arena* Find(MemoryReport& report, const std::string& where) {
@@ -126,6 +147,7 @@ absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::
   }
   PENSTOCK_RETURN_IF_ERROR(CheckPlacement(model, options));
   if (!options.devices.empty()) PENSTOCK_RETURN_IF_ERROR(CheckShares(model, shares, runtime->devices().size()));
+  PENSTOCK_RETURN_IF_ERROR(CheckReplicasAreRead(model, shares.size()));
   std::vector<Member> members;
   const ProgressFunction progress = PacedByHook(options.progress);
   for (const DeviceShare& share : shares) {

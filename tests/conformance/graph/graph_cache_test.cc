@@ -225,6 +225,7 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
       {"Inline", with([=](M& m) { m.g.Host("asked", sets, ReadWrite(m.x)).Inline(); })},
       {"neither", with([=](M& m) { m.g.Host("asked", sets, ReadWrite(m.x)); })},
       {"On", with([=](M& m) { m.One().On(last); })},
+      {"Nondeterministic", with([](M& m) { m.One().Nondeterministic(); })},
       {"InPlace", with([](M& m) { m.For("one", Scale{1}, Read(m.x), Write(m.y)).InPlace(m.x, m.y); })},
       {"no InPlace", with([](M& m) { m.For("one", Scale{1}, Read(m.x), Write(m.y)); })},
   };
@@ -258,6 +259,7 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
          g.Param<int32_t>("q", AtMost(3));
        })},
       {"a parameter more", base_and([](Graph& g) { g.Param<int32_t>("p", AtMost(3)); })},
+      {"a promise of determinism", base_and([](Graph& g) { g.Deterministic(); })},
       {"its maximum", base_and([](Graph& g) { g.Param<int32_t>("p", AtMost(4)); })},
       {"its type", base_and([](Graph& g) { g.Param<int64_t>("p", AtMost(4)); })},
       {"a node more", base_and([](Graph& g) { g.Fill("more", g.Buffer<int32_t>("z", kN), 1); })},

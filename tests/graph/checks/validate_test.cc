@@ -355,6 +355,28 @@ const GraphVerdict kVerdicts[] = {
     {"RefusesMoreOperationsThanProfilesHold", [](ModelBuilder& g) { g.node(g.Host("h")).flops = 1e18; },
      "graph 'g' node 'h' (a.cc:1): Flops(1e+18): one execution does at least 0 and less than 10^18 operations; count "
      "those of one run"},
+    {"RefusesNodesThatMayVaryInADeterministicGraph",
+     [](ModelBuilder& g) {
+       g.model.deterministic = true;
+       g.node(g.Host("h")).bits = Bits::kVarying;
+       g.Host("i");
+     },
+     "graph 'g' node 'h' (a.cc:1): is declared Nondeterministic, and the graph is Deterministic; it may give other "
+     "bits "
+     "in each run; declare a node that does not, or leave out Graph::Deterministic"},
+    {"RefusesAnyOrderInADeterministicGraph",
+     [](ModelBuilder& g) {
+       g.model.deterministic = true;
+       g.node(g.Host("h")).bits = Bits::kAnyOrder;
+     },
+     "graph 'g' node 'h' (a.cc:1): may combine values in any order, and the graph is Deterministic; another order may "
+     "give other bits; take CombineOrder::kFixed, the default"},
+    {"TakesNodesThatMayVaryInOtherGraphs",
+     [](ModelBuilder& g) {
+       g.node(g.Host("h")).bits = Bits::kVarying;
+       g.node(g.Host("i")).bits = Bits::kAnyOrder;
+     },
+     "OK"},
     {"RefusesPinsToDevicesThatDoNotExist", [](ModelBuilder& g) { g.node(g.For("k")).device = 2; },
      "graph 'g' node 'k' (a.cc:1): pinned to device 2; the runtime has 0 (host:0), 1 (host:1); pin it to one of these",
      Devices(2)},

@@ -203,6 +203,47 @@ TEST(DeclaredCount, IsOneElementAndItsMaximumThatOfTheElements) {
   EXPECT_NE(text.find("node 'p' (a.cc:5): access 0 is to a buffer of another graph"), std::string::npos) << text;
 }
 
+// A Scan of 5000 elements in any order, in a graph that is deterministic or not.
+template <class V, class Op>
+std::string OfAnyOrder(Op op, bool deterministic = true) {
+  Graph g("g");
+  const auto x = g.Input<V>(At("x", 1), 5000);
+  const auto y = g.Output<V>(At("y", 2), 5000);
+  Scan(g, At("s", 5), Read(x), Write(y), op, V(1), ScanOptions{.order = CombineOrder::kAny});
+  if (deterministic) g.Deterministic();
+  return MistakesOf(g);
+}
+struct Multiply {
+  template <class V>
+  PENSTOCK_HOST_DEVICE V operator()(const V& a, const V& b) const {
+    return static_cast<V>(a * b);
+  }
+};
+
+TEST(DeclaredScan, OfAnyOrderIsRefusedInADeterministicGraphWhereTheOrderMatters) {
+  const std::string refused =
+      "graph 'g' node 's' (a.cc:5): may combine values in any order, and the graph is Deterministic; another order may "
+      "give other bits; take CombineOrder::kFixed, the default";
+  EXPECT_EQ(OfAnyOrder<float>(Plus()), refused);
+  EXPECT_EQ(OfAnyOrder<double>(Plus()), refused);
+  EXPECT_EQ(OfAnyOrder<float>(Multiply()), refused);
+  EXPECT_EQ(OfAnyOrder<int>(Multiply()), refused) << "nobody knows what it does";
+  EXPECT_EQ(OfAnyOrder<int>(Plus()), "OK");
+  EXPECT_EQ(OfAnyOrder<uint8_t>(Plus()), "OK");
+  EXPECT_EQ(OfAnyOrder<float>(Min()), "OK");
+  EXPECT_EQ(OfAnyOrder<int64_t>(Max()), "OK");
+  EXPECT_EQ(OfAnyOrder<float>(Plus(), false), "OK");
+}
+
+TEST(DeclaredScan, OfTheFixedOrderMayBeInADeterministicGraph) {
+  Graph g("g");
+  g.Deterministic();
+  const auto x = g.Input<float>(At("x", 1), 5000);
+  const auto y = g.Output<float>(At("y", 2), 5000);
+  Scan(g, At("s", 5), Read(x), Write(y));
+  EXPECT_EQ(MistakesOf(g), "OK");
+}
+
 TEST(DeclaredTransform, TakesElementsOfOneShape) {
   Graph g("g");
   auto n = g.Param<int>("n", AtMost(9));

@@ -183,6 +183,7 @@ class DataCheck {
       if (records_.buffers[b].role != BufferRole::kOutput || (seen_[b] & kReported) != 0) continue;
       Written* parts = this->parts(b);
       if (parts != nullptr ? parts->AnyOverlaps(0) : (seen_[b] & kWritten) != 0) {
+        if (records_.buffers[b].is_counted) continue;  // what is not written is unspecified
         checked_.partial_output[b] = preserved_[b] || (seen_[b] & kWholly) == 0;
         partial_ = partial_ || checked_.partial_output[b];
         continue;

@@ -192,7 +192,7 @@ void CheckDevice(const Records& records, Findings& findings, const BufferDecl& b
 void CheckWhere(const Records& records, Findings& findings, const BufferDecl& buffer) {
   CheckDevice(records, findings, buffer);
   if (buffer.role == BufferRole::kState) return CheckState(records, findings, buffer);
-  const bool anywhere = IsBound(buffer.role) || buffer.role == BufferRole::kParam;
+  const bool anywhere = IsBound(buffer.role) || IsInSlot(buffer.role);
   if (anywhere || buffer.where == Where::kDevice || buffer.where == Where::kPinned) return;
   findings.AddMistake(kInvalid, Prefix(records.model, "buffer", buffer.name) +
                                     ": a Buffer lives on a device or in pinned memory; declare it kDevice or kPinned");

@@ -527,6 +527,7 @@ class Folder {
       Of(use.buffer).has_contents = true;
       BufferDecl& decl = made.buffers[inner];
       decl.role = use.written ? BufferRole::kInOut : BufferRole::kInput;
+      decl.count = {};  // what a body leaves unwritten may have been written by another iteration
       decl.where = Where::kDevice;
       decl.device = device;
       decl.state = nullptr;

@@ -20,6 +20,13 @@ Extent ExtentOf(const Model& model, const AccessTo& to) {
 }
 bool IsExtent(const Extent& extent) { return extent.rank >= 1 && extent.rank <= kMaxRank; }
 
+// Whether it is one element in every run.
+bool IsOne(const Extent& extent) {
+  bool one = IsExtent(extent);
+  for (int i = 0; one && i < extent.rank; ++i) one = extent.dims[static_cast<size_t>(i)] == Dim(1);
+  return one;
+}
+
 // Whether two boxes of one buffer have no element in common in any run.
 bool AreApart(const Model& model, const AccessTo& a, const AccessTo& b) {
   if (a.buffer != b.buffer || a.box->whole || b.box->whole) return false;
@@ -68,13 +75,37 @@ void CheckCount(const DeclarationSink& sink, const Name& node, const char* what,
   const Model& model = sink.model();
   if (!IsOfGraph(model, count)) return;
   const Extent extent = ExtentOf(model, count);
-  bool one = IsExtent(extent);
-  for (int i = 0; one && i < extent.rank; ++i) one = extent.dims[static_cast<size_t>(i)] == Dim(1);
-  if (one) return;
+  if (IsOne(extent)) return;
   RefuseAccess(sink, node, [&] {
     return "its count is " + ShapeText(model, extent) + " elements of " + NameText(model, count) + "; " + what +
            " one integer; name a buffer of one element, or one element of a larger buffer, with ps::Slice({i}, {1})";
   });
+}
+
+void DeclareCount(const DeclarationSink& sink, const Name& output, BufferHandle<void> count, const Box& box,
+                  const std::shared_ptr<const StateRecord>& state, CountDecl& decl) {
+  const Model& model = sink.model();
+  const AccessTo to(AccessOf<void, AccessMode::kRead>{.buffer = count, .box = box, .state = state});
+  const auto refuse = [&](auto text) {
+    sink.Visit(
+        [&](auto& into) { into.Refuse([&] { return graph::Prefix(model, "buffer", output) + ": " + text(); }); });
+  };
+  if (!IsOfGraph(model, to)) {
+    return refuse([] {
+      return std::string(
+          "its count is no buffer of this graph; a handle is good in the graph that made it; declare the "
+          "count in this graph");
+    });
+  }
+  if (const Extent extent = ExtentOf(model, to); !IsOne(extent)) {
+    return refuse([&] {
+      return "its count is " + ShapeText(model, extent) + " elements of " + NameText(model, to) +
+             "; it is one integer; name a buffer of one element, or one element of a larger buffer, with "
+             "ps::Slice({i}, {1})";
+    });
+  }
+  decl.buffer = state != nullptr ? sink.Visit([&](auto& into) { return into.State(state); }) : count.index();
+  decl.box = box;
 }
 
 void CheckSameShape(const DeclarationSink& sink, const Name& node, const char* what, const AccessTo& from,

@@ -69,9 +69,10 @@ int32_t DeclarationMatcher::Buffer(const BufferDecl& decl) {
   const BufferDecl& was = model_.buffers[buffer_];
   const bool place = was.role == decl.role && was.where == decl.where && was.pitch == decl.pitch &&
                      was.device == decl.device && was.keys == decl.keys;
+  const bool count = was.count.buffer == decl.count.buffer && IsSame(was.count.box, decl.count.box);
   const bool alias = was.is_alias == decl.is_alias && was.alias_of == decl.alias_of &&
                      was.alias_graph == decl.alias_graph && IsSame(was.box, decl.box);
-  Match(was.name == decl.name && was.type == decl.type && place && was.extent == decl.extent && alias);
+  Match(was.name == decl.name && was.type == decl.type && place && was.extent == decl.extent && alias && count);
   return same_ ? static_cast<int32_t>(buffer_++) : -1;
 }
 

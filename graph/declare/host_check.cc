@@ -157,14 +157,14 @@ class Rewriter {
       aside[i].mine = AddBuffer("host fallback of", node, i);
       if (mode == AccessMode::kReadWrite) AddKeep(node, i, AccessMode::kRead, aside[i].mine);
       if (mode != AccessMode::kWriteSome) continue;
-      const BufferRole role = Buffer(node.accesses[i]).role;
+      const BufferDecl& of = Buffer(node.accesses[i]);
       aside[i].before = AddBuffer("before", node, i);
-      aside[i].poisoned = role == BufferRole::kInternal;
+      aside[i].poisoned = of.role == BufferRole::kInternal || of.count.buffer >= 0;
       // Nodes may not have written an Output before, so it cannot be read.
       AddKeep(node, i,
-              aside[i].poisoned             ? AccessMode::kWrite
-              : role == BufferRole::kOutput ? AccessMode::kWriteSome
-                                            : AccessMode::kRead,
+              aside[i].poisoned                ? AccessMode::kWrite
+              : of.role == BufferRole::kOutput ? AccessMode::kWriteSome
+                                               : AccessMode::kRead,
               aside[i].before);
     }
     return aside;

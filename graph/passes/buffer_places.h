@@ -24,8 +24,8 @@ class BufferPlaces {
 
   int32_t count() const { return count_; }
   bool is_state(BufferId b) const { return decl(b).role == BufferRole::kState; }
-  bool is_leased(BufferId b) const {  // or a parameter: in the slot before the run begins
-    return decl(b).role == BufferRole::kParam || (IsBound(decl(b).role) && decl(b).where == Where::kSlot);
+  bool is_leased(BufferId b) const {  // or a parameter or a count: in the slot before or after the run
+    return IsInSlot(decl(b).role) || (IsBound(decl(b).role) && decl(b).where == Where::kSlot);
   }
   bool is_bound(BufferId b) const {  // to host memory
     return IsBound(decl(b).role) && (decl(b).where == Where::kHost || decl(b).where == Where::kPinned);
@@ -60,12 +60,13 @@ class BufferPlaces {
   // its box.
   bool NeedsContents(const BoxRef& ref) const {
     if (ref.mode == AccessMode::kScratch || ref.box < 0) return false;
-    const bool drops = ref.mode == AccessMode::kWrite ||
-                       (ref.mode == AccessMode::kWriteSome && decl(ref.base).role == BufferRole::kInternal);
+    const bool drops = ref.mode == AccessMode::kWrite || (ref.mode == AccessMode::kWriteSome && !KeepsRest(ref.base));
     return !drops || !ref.exact;
   }
 
  private:
+  // Whether elements that no node writes keep their values.
+  bool KeepsRest(BufferId b) const { return decl(b).role != BufferRole::kInternal && !decl(b).is_counted; }
   const BufferFacts& decl(BufferId b) const { return records_.buffers[b]; }
 
   const Records& records_;

@@ -16,7 +16,7 @@ Records::Records(const Model& m, const PlanOptions& o) : model(m), options(o) {
 
 void Records::Read(const BufferDecl& buffer) {
   buffer_names.Add(buffer.name.view());
-  buffers.push_back({buffer.type, buffer.role, buffer.where, buffer.is_alias});
+  buffers.push_back({buffer.type, buffer.role, buffer.where, buffer.is_alias, buffer.count.buffer >= 0});
 }
 
 void Records::Read(const NodeDecl& node) {

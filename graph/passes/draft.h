@@ -44,6 +44,7 @@ struct BufferFacts {
   BufferRole role;
   penstock::Where where;  // message.h has a function of that name
   bool is_alias;
+  bool is_counted;  // only its first elements count
 };
 struct NodeFacts {
   NodeKind kind;

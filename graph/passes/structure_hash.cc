@@ -57,6 +57,7 @@ class Structure {
     if (b.keys != 0) hash(1, b.keys);
     if (b.device >= 0) hash(2, b.device);
     if (b.param >= 0) hash(params_.hash(b.param));
+    if (b.count.buffer >= 0) hash(3);
     if (!b.is_alias) return hash.value();
     hash(buffers_.hash(b.alias_of), b.box.whole());
     if (!b.box.whole()) Add(hash, b.box);

@@ -137,6 +137,18 @@ class PENSTOCK_EXPORT Graph {
   PENSTOCK_HIDDEN BufferHandle<T> Output(Name name, Extent extent, Where where = kHost, int device = -1) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kOutput, where, extent, 0, device))};
   }
+  // An Output of which only the first elements count, as many as an integer says when the run has ended; Run::count
+  // tells how many that were. The bound memory has room for the maximum. What lies behind the count is unspecified, as
+  // in a Buffer: no contents are copied to a device for it.
+  //   auto kept = graph.Output<float>("kept", ps::CountOf(count, n));
+  //   ps::Select(graph, "hot", ps::Read(x), ps::Write(kept), ps::Write(count), IsHot{90});
+  template <class T, class C>
+  PENSTOCK_HIDDEN BufferHandle<T> Output(Name name, const CountedExtent<C>& extent, Where where = kHost,
+                                         int device = -1) {
+    BufferDecl decl = BufferOf<T>(std::move(name), BufferRole::kOutput, where, extent.max, 0, device);
+    detail::DeclareCount(sink(), InScope(decl.name), extent.count, decl.count);
+    return {serial(), AddBuffer(std::move(decl))};
+  }
   template <class T>
   PENSTOCK_HIDDEN BufferHandle<T> InOut(Name name, Extent extent, Where where = kHost, int device = -1) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInOut, where, extent, 0, device))};

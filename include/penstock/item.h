@@ -28,6 +28,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "penstock/bindings.h"
 #include "penstock/deadline.h"
 #include "penstock/detail/internals.h"
@@ -133,6 +134,13 @@ class PENSTOCK_EXPORT AnyItem {
   template <class T>
   PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const&& = delete;
 
+  // How many elements of an Output with a CountOf (graph.h) count in the item's last run of its graph, as Run::count.
+  // InvalidArgument: no such Output of a graph that the item has passed.
+  template <class T>
+  PENSTOCK_HIDDEN absl::StatusOr<int64_t> count(BufferHandle<T> output) const {
+    return Count(output.graph(), output.index());
+  }
+
   // Hands an acquired item to the pipeline, and leaves this object empty. FailedPrecondition: it was not acquired, or
   // the pipeline has been stopped or is gone; InvalidArgument or ResourceExhausted: it cannot be on the device named,
   // or no more States are left for its key. After an error the item stays here. Allowed inside stages and callbacks.
@@ -159,6 +167,7 @@ class PENSTOCK_EXPORT AnyItem {
   void SetKey(Key key);
   Bindings& BindingsOf(uint32_t graph) const;
   std::pair<void*, size_t> Find(uint32_t graph, int32_t index, TypeInfo type) const;
+  absl::StatusOr<int64_t> Count(uint32_t graph, int32_t output) const;
 
   std::shared_ptr<runtime::PipelineCore> core_;
   runtime::PipelineItem* item_ = nullptr;

@@ -9,13 +9,16 @@
 
 #include "penstock/detail/cplusplus20.h"
 
+#include <cstdint>
 #include <functional>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "penstock/deadline.h"
 #include "penstock/detail/internals.h"
 #include "penstock/export.h"
+#include "penstock/handle.h"
 
 namespace penstock {
 
@@ -46,6 +49,13 @@ class PENSTOCK_EXPORT Run {
   bool done() const;
   // The final status; Unavailable until the run has ended.
   absl::Status status() const;
+  // How many elements of an Output with a CountOf (graph.h) count: the value of its count at the end of the run, at
+  // least 0 and at most the maximum of this run. Stays known while a handle is there. Unavailable until the run has
+  // ended, afterwards its status unless that is OK; InvalidArgument: no such Output of its graph.
+  template <class T>
+  PENSTOCK_HIDDEN absl::StatusOr<int64_t> count(BufferHandle<T> output) const {
+    return Count(output.graph(), output.index());
+  }
   // Calls `callback` once with the run's status, on a worker thread, when the run has ended (also if it already has).
   // The callback must not wait or launch; TryLaunch is allowed.
   void OnDone(std::function<void(const absl::Status&)> callback) const;
@@ -58,6 +68,7 @@ class PENSTOCK_EXPORT Run {
  private:
   friend class detail::Internals<Run>;
   explicit Run(runtime::RunCore* state);  // takes over one reference
+  absl::StatusOr<int64_t> Count(uint32_t graph, int32_t output) const;
   runtime::RunCore* state_ = nullptr;
 };
 

@@ -223,6 +223,13 @@ Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::Replicate
   const auto rest = g.Buffer<float>("rest", n);
   ps::Select(g, "select", ps::Read(x), ps::Write(rest), ps::Write(few, ps::Slice({0}, {1})), IsPositive{});
   ps::Select(g, "select of", ps::CountOf(count, n), ps::Read(x), ps::Write(rest), ps::Write(count), IsPositive{});
+  const auto returned = g.Output<float>("returned", ps::CountOf(count, n));
+  g.Output<float>("of few", ps::CountOf(ps::Read(few, ps::Slice({1}, {1})), 8), ps::kPinned);
+  g.Kernel("by occupancy", Kernel, ps::Threads(n, ps::kOccupancy, 64), ps::Read(x), ps::WriteSome(returned), 3)
+      .Nondeterministic()
+      .HostFallback([](const float*, float*, int) { return absl::OkStatus(); });
+  g.Deterministic();
+  (void)ps::Run().count(returned);
   ps::Scan(g, "scan", ps::Read(x), ps::Write(rest)).After(add).On(0).Priority(1);
   ps::Scan(g, "scan before", ps::Read(x), ps::Write(rest), ps::Max(), ps::kExclusive);
   ps::Scan(g, "scan from", ps::Read(x), ps::Write(rest), Plus{}, 1, {.order = ps::CombineOrder::kAny});
@@ -293,7 +300,10 @@ absl::Status Stream(ps::Runtime& runtime, const ps::Graph& graph, const ps::Exec
       pipe.Run([] { return std::optional<Item>(); }, [](ps::Item<Item>&) {}, [](const Item&) { return ps::Key(1); }));
   PS_RETURN_IF_ERROR(pipe.RunBatch([] { return std::optional<Item>(); }, [](ps::Item<Item>&) {}));
   PS_ASSIGN_OR_RETURN(auto plain, ps::Pipeline<>::Create(runtime, graph));
-  if (ps::Item<> item = plain.Pop()) return item.Set(h.n, 1).status();
+  if (ps::Item<> item = plain.Pop()) {
+    if (item.count(h.y).ok()) return absl::OkStatus();
+    return item.Set(h.n, 1).status();
+  }
   return pipe.Drain(std::chrono::minutes(1));
 }
 

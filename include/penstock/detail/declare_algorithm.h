@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -51,6 +52,16 @@ PENSTOCK_EXPORT void CheckInPlace(const DeclarationSink& sink, const Name& node,
                                   const AccessTo& to, bool may_be_same);
 // No element is written by way of both.
 PENSTOCK_EXPORT void CheckApart(const DeclarationSink& sink, const Name& node, const AccessTo& a, const AccessTo& b);
+
+// Sets what tells how many elements of the Output count, and keeps a mistake for Compile unless that is one integer of
+// this graph. A State gets the buffer that stands for it.
+PENSTOCK_EXPORT void DeclareCount(const DeclarationSink& sink, const Name& output, BufferHandle<void> count,
+                                  const Box& box, const std::shared_ptr<const StateRecord>& state, CountDecl& decl);
+template <class C>
+PENSTOCK_HIDDEN void DeclareCount(const DeclarationSink& sink, const Name& output,
+                                  const AccessOf<C, AccessMode::kRead>& count, CountDecl& decl) {
+  DeclareCount(sink, output, {count.buffer.graph(), count.buffer.index()}, count.box, count.state, decl);
+}
 
 // An access of a node that may end before its elements do: it writes some of those that it would write all of.
 template <class A>

@@ -42,9 +42,12 @@ enum class Where : uint8_t { kHost, kPinned, kDevice, kSlot };
 using enum Where;
 
 // kParam: the value of a parameter for OnDevice (access.h); each launch writes it to the slot's pinned memory.
-enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState, kParam };
+// kCount: the count of an Output; each run leaves it in the slot's pinned memory. Compile adds it.
+enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState, kParam, kCount };
 // Whether the contents come from outside or go there: each launch binds memory for such a buffer, unless it is kSlot.
 constexpr bool IsBound(BufferRole role) { return role <= BufferRole::kInOut; }
+// Whether the memory is the slot's own, and no lease's.
+constexpr bool IsInSlot(BufferRole role) { return role == BufferRole::kParam || role == BufferRole::kCount; }
 // Whether the access needs the contents that are there.
 constexpr bool Reads(AccessMode mode) { return (static_cast<int>(mode) & static_cast<int>(AccessMode::kRead)) != 0; }
 // The last three are not declared: they stand for a construct where its bodies are folded (graph/control/fold.h).
@@ -104,6 +107,12 @@ struct ParamDecl {
   int64_t max = 0;
 };
 
+// What tells how many elements of an Output count: one integer in a buffer of the same graph.
+struct CountDecl {
+  BufferId buffer{};  // none: all elements count
+  SharedBox box{};
+};
+
 struct BufferDecl {
   Name name;
   TypeInfo type;
@@ -120,6 +129,8 @@ struct BufferDecl {
   std::shared_ptr<const StateRecord> state{};
   int32_t keys = 0;  // kState only: the most keys that can have a State; 0: not keyed
   ParamId param{};  // kParam only
+  CountDecl count{};  // kOutput only
+  BufferId counted{};  // kCount only: the Output
   BodyId body{};  // the body in which it was declared; none: outside of all
 };
 

@@ -40,6 +40,11 @@ std::pair<void*, size_t> AnyItem::Find(uint32_t graph, int32_t index, TypeInfo t
   return item_->core->Find(*item_, graph, index, type);
 }
 
+absl::StatusOr<int64_t> AnyItem::Count(uint32_t graph, int32_t output) const {
+  if (item_ == nullptr) return status_;
+  return item_->core->Count(*item_, graph, output);
+}
+
 absl::Status AnyItem::Submit(const ItemOptions& options) {
   if (item_ == nullptr) return status_;
   PENSTOCK_RETURN_IF_ERROR(item_->core->Submit(*item_, options));

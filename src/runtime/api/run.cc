@@ -26,6 +26,10 @@ bool Run::done() const {
   return state_->ended();
 }
 absl::Status Run::status() const { return state_ == nullptr ? NoRun() : state_->status(); }
+absl::StatusOr<int64_t> Run::Count(uint32_t graph, int32_t output) const {
+  if (state_ == nullptr) return NoRun();
+  return state_->Count(graph, output);
+}
 void Run::OnDone(std::function<void(const absl::Status&)> callback) const {
   if (state_ != nullptr) state_->OnDone(std::move(callback));
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "graph/common/message.h"
+#include "graph/declare/returned_counts.h"
 #include "penstock/status_macros.h"
 #include "src/base/catch_all.h"
 #include "src/base/environment.h"
@@ -345,8 +346,10 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> GraphCacheCore::Compile(const Mo
   options.progress = PacedByHook(options.progress);
   runtime_->settings().Fill(model.name.view(), options);
   UseProfile(*runtime_, options);
+  std::optional<Model> with_counts;
+  if (graph::HasCounts(model)) with_counts = graph::WithReturnedCounts(model);
   for (;;) {
-    auto core = ExecutableCore::Create(runtime_, model, options);
+    auto core = ExecutableCore::Create(runtime_, with_counts ? *with_counts : model, options);
     if (core.ok() && (*core)->graph().program().buffers.leased >= 0) {
       const auto leased = static_cast<size_t>((*core)->graph().program().buffers.leased);
       return absl::InvalidArgumentError(graph::Prefix(model, "buffer", model.buffers[leased].name) +

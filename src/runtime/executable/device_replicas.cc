@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "graph/common/message.h"
 #include "graph/conflicts/boxes.h"
+#include "graph/declare/returned_counts.h"
 #include "graph/plan/memory_report.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
@@ -136,8 +138,11 @@ const Bindings& ExecutableSet::nothing_set() const {
 }
 
 absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::shared_ptr<RuntimeCore>& runtime,
-                                                                     const Model& model,
+                                                                     const Model& declared,
                                                                      const CompileOptions& options) {
+  std::optional<Model> with_counts;
+  if (graph::HasCounts(declared)) with_counts = graph::WithReturnedCounts(declared);
+  const Model& model = with_counts ? *with_counts : declared;
   std::vector<DeviceShare> shares = options.devices;
   if (shares.empty()) shares.emplace_back(options.device);
   if (options.in_order && shares.size() > 1) {

@@ -15,6 +15,7 @@
 #include "penstock/deadline.h"
 #include "penstock/lease.h"
 #include "penstock/run.h"
+#include "src/runtime/run/returned_counts.h"
 
 namespace penstock::runtime {
 
@@ -28,6 +29,7 @@ struct PipelineItem {
     int device = -1;  // StageTable::devices: where it has its slot, last ran or must run (first executable)
     Lease slot;  // held from the item's beginning if the stage has kSlot buffers, otherwise for the run
     Run run;  // set if another executable's run follows, which is `run` below
+    ReturnedCounts counts;  // of its last run that has ended well
   };
 
   int index = 0;

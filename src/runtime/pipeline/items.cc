@@ -33,6 +33,7 @@ void Items::Clear(PipelineItem& item) const {
     part.slot = Lease();
     detail::Internals<Bindings>::ValuesOf(part.bindings).Reset();
     part.run = Run();
+    part.counts.clear();
     part.wanted = -1;
   }
   item.run = Run();

@@ -485,4 +485,10 @@ std::pair<void*, size_t> PipelineCore::Find(const PipelineItem& item, uint32_t g
   return {nullptr, 0};
 }
 
+absl::StatusOr<int64_t> PipelineCore::Count(const PipelineItem& item, uint32_t graph, int32_t output) const {
+  if (!item.status.ok()) return item.status;
+  const int part = state_.table->PartOfGraph(graph);
+  return FindCount(part < 0 ? ReturnedCounts() : item.parts[static_cast<size_t>(part)].counts, graph, output);
+}
+
 }  // namespace penstock::runtime

@@ -64,6 +64,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>,
 
   Bindings& BindingsOf(PipelineItem& item, uint32_t graph);
   std::pair<void*, size_t> Find(const PipelineItem& item, uint32_t graph, int32_t index, TypeInfo type) const;
+  absl::StatusOr<int64_t> Count(const PipelineItem& item, uint32_t graph, int32_t output) const;
 
   void Ref() override;
   void Unref() override;

@@ -105,12 +105,26 @@ bool RunsEnded(const PipelineItem& item) {
          std::all_of(item.parts.begin(), item.parts.end(), [](const auto& part) { return part.run.done(); });
 }
 
+namespace {
+
+// The runs of the next stage take the place of these.
+void KeepCounts(const Stage& stage, PipelineItem& item) {
+  for (size_t l = 0; l < stage.executables.size(); ++l) {
+    PipelineItem::Part& part = item.parts[stage.executables[l].part];
+    const Run& run = l + 1 < stage.executables.size() ? part.run : item.run;
+    if (const RunCore* const core = detail::Internals<Run>::CoreOf(run)) part.counts = core->counts();
+  }
+}
+
+}  // namespace
+
 absl::Status StatusOfRuns(const Stage& stage, PipelineItem& item) {
   for (size_t l = 0; l + 1 < stage.executables.size(); ++l) {
     const Run& run = item.parts[stage.executables[l].part].run;
     if (detail::Internals<Run>::CoreOf(run) == nullptr) break;  // the last one launched is item.run
     if (absl::Status status = run.status(); !status.ok() && run.done()) return status;
   }
+  KeepCounts(stage, item);
   absl::Status status = item.run.status();
   if (status.ok()) status = item.cut_short;
   item.cut_short = absl::OkStatus();

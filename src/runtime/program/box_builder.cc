@@ -68,7 +68,11 @@ void BoxBuilder::FindInstances() {
     const graph::Instance& instance = plan_.instances[i];
     if (instance.space == Space::kBound) program_.buffers.bound[instance.buffer] = i;
     if (instance.stages) program_.buffers.staged[instance.buffer] = i;
-    const ParamId param = model_.buffers[instance.buffer].param;
+    const BufferDecl& decl = model_.buffers[instance.buffer];
+    if (decl.counted >= 0 && instance.space == Space::kPinned) {
+      program_.counts.push_back({decl.counted, i, decl.type, model_.buffers[decl.counted].extent.dims[0]});
+    }
+    const ParamId param = decl.param;
     if (param >= 0 && instance.space == Space::kPinned) program_.params.instance[param] = i;
   }
 }

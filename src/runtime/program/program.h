@@ -243,6 +243,14 @@ struct BufferTables {
   BufferId leased{};  // some buffer declared kSlot that has memory in the slot, if any
 };
 
+// The count of an Output, which a run leaves in its slot.
+struct CountEntry {
+  BufferId output{};
+  InstanceId instance{};  // where it is
+  TypeInfo type;  // an integer
+  Dim most;  // the most that it counts as
+};
+
 struct Program {
   Schedule stream;  // its commands are parallel to Plan::commands; none if runs are never submitted on streams
   Schedule graphs;  // has no commands if there are no graphs
@@ -259,6 +267,7 @@ struct Program {
   HostWaits host_waits;
   Table<HostcallId, HostcallEntry> hostcalls;
   std::vector<SliceEntry> slices;
+  std::vector<CountEntry> counts;
   int32_t staged_copies = 0;  // `hosts` that go through the ring
   ArgumentImage args;
   ParamTables params;

@@ -230,6 +230,8 @@ void RunCore::Complete() {
   slot_->hostcalls.End();
   LeaveStates();
   const absl::Status status = DescribeEnd(*slot_);
+  ReturnedCounts counts;
+  if (status.ok() && !slot_->graph().program().counts.empty()) counts = ReadCounts(*slot_);
   context_.trace.Record(*slot_);
   base::EndAnnotation(slot_->progress.annotation);
   context_.counts->Drained();
@@ -244,6 +246,7 @@ void RunCore::Complete() {
   std::vector<Callback> callbacks;
   {
     base::MutexLock lock(mu_);
+    counts_ = std::move(counts);
     callbacks = EndLocked(status);
   }
   Announce(std::move(callbacks), status);
@@ -327,6 +330,16 @@ absl::Status RunCore::status() const {
   base::MutexLock lock(mu_);
   if (!ended_.load(std::memory_order_relaxed)) return absl::UnavailableError("the run has not ended yet");
   return status_;
+}
+
+absl::StatusOr<int64_t> RunCore::Count(uint32_t graph, int32_t output) const {
+  if (absl::Status ended = status(); !ended.ok()) return ended;
+  return FindCount(counts(), graph, output);
+}
+
+ReturnedCounts RunCore::counts() const {
+  base::MutexLock lock(mu_);
+  return counts_;
 }
 
 absl::Status RunCore::Wait(Deadline deadline) {

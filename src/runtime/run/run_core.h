@@ -28,6 +28,7 @@
 #include "src/runtime/core/progressable.h"
 #include "src/runtime/run/host_steps.h"
 #include "src/runtime/run/predecessor.h"
+#include "src/runtime/run/returned_counts.h"
 #include "src/runtime/run/run_owner.h"
 #include "src/runtime/run/run_refs.h"
 #include "src/runtime/run/run_slot.h"
@@ -59,6 +60,10 @@ class RunCore final : public Progressable, public Predecessor, public HostSteps:
   bool idle() const override { return false; }
   host::TimePoint due() const override { return ended() ? host::TimePoint::max() : deadline_.at(); }
   absl::Status status() const;
+  // Of a run that has ended well: how many elements of the Output count. Otherwise its status.
+  absl::StatusOr<int64_t> Count(uint32_t graph, int32_t output) const;
+  // Empty until it has ended well.
+  ReturnedCounts counts() const;
   absl::Status Wait(Deadline deadline);
   void OnDone(std::function<void(const absl::Status&)> callback);
   // Fails the run, unless it has already failed or ended, and has the completion thread advance it. Never blocks, and
@@ -111,6 +116,7 @@ class RunCore final : public Progressable, public Predecessor, public HostSteps:
 
   mutable base::Mutex mu_;
   absl::Status status_ ABSL_GUARDED_BY(mu_);
+  ReturnedCounts counts_ ABSL_GUARDED_BY(mu_);
   std::vector<Callback> callbacks_ ABSL_GUARDED_BY(mu_);
   RunSlot* open_slot_ ABSL_GUARDED_BY(mu_);  // the slot, while threads other than the machine's owner may fail its run
 

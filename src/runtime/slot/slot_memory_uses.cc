@@ -25,8 +25,8 @@ void Slot::AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const {
     m.slice = static_cast<size_t>(box.slice);
     m.reads = Reads(use.mode);
     m.writes = use.mode != AccessMode::kRead;
-    m.keeps =
-        use.mode == AccessMode::kWriteSome && graph().model().buffers[instance.buffer].role != BufferRole::kInternal;
+    const BufferDecl& of = graph().model().buffers[instance.buffer];
+    m.keeps = use.mode == AccessMode::kWriteSome && of.role != BufferRole::kInternal && of.count.buffer < 0;
     m.ordered = !access.unordered;
   }
 }

@@ -20,8 +20,8 @@
 //           the source). Each result of the operation is rounded before the operation takes it. Within one call the
 //           operation is the user's own, as for a Reduce.
 // Any order CombineOrder::kAny gives up that order for speed where a result has at most 16 bytes: sums of floats then
-//           differ from run to run. Plus, Min and Max of integers give the same bits in any order, and take the fastest
-//           always.
+//           differ from run to run. Sums of integers, and Min and Max of numbers, have the same bits in any order, and
+//           always take the fastest.
 // Nodes     are one of the given name for rows of up to 2048 elements. Longer rows are read twice in the fixed order:
 //           for each further factor of 2048 there are two more nodes, "name/level 2" and so on up, and "name/scan 2"
 //           and so on down to "name/scan", which writes the result, with internal buffers of a value for 2048 between

@@ -132,8 +132,8 @@ class ScanDeclaration {
     } else if constexpr (std::is_same_v<Initial, NoValue>) {
       constexpr bool kHasIdentity = requires { Op::template Identity<V>(); };
       if (exclusive && !kHasIdentity) RefuseNoInitial(sink, node);
-      return InOrder<Op, V>(
-          options, Nodes<kNvcc>(graph, name, count, from, to, op, InitialOf<Op, V>(), exclusive, options));
+      return InOrder<Op, V>(options,
+                            Nodes<kNvcc>(graph, name, count, from, to, op, InitialOf<Op, V>(), exclusive, options));
     } else {
       return InOrder<Op, V>(options, Nodes<kNvcc>(graph, name, count, from, to, op, initial, true, options));
     }
@@ -193,7 +193,7 @@ class ScanDeclaration {
       return {only, only};
     }
     if constexpr (kFitsOnePass<V>) {
-      if (kAnyOrderIsSame<Op, V> || options.order == CombineOrder::kAny) {
+      if (!kOrderMatters<Op, V> || options.order == CombineOrder::kAny) {
         const BufferHandle<TileState<V>> states = levels.States();
         const PassBegin<LeafTotals<Op, V, true, kHasCount>, kHasCount> begin(leaf_totals);
         const NodeRef first = levels.Add(name, begin, from, WriteSome(states));
@@ -201,7 +201,7 @@ class ScanDeclaration {
         return {first, levels.Add(LevelName(name, "scan", 1), pass, ReadWrite(states), from, written)};
       }
     }
-    if constexpr (kFitsOnePass<V> && kAnyOrderIsSame<Op, V>) {
+    if constexpr (kFitsOnePass<V> && !kOrderMatters<Op, V>) {
       __builtin_unreachable();  // it took one pass
     } else {
       const BufferHandle<V> totals = levels.Values("partials", 1);

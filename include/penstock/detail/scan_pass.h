@@ -23,10 +23,6 @@
 
 namespace penstock::detail {
 
-// Whether any order of an operation on V gives the same bits.
-template <class Op, class V>
-inline constexpr bool kAnyOrderIsSame =
-    std::is_integral_v<V> && (std::is_same_v<Op, Plus> || std::is_same_v<Op, Min> || std::is_same_v<Op, Max>);
 // The largest values that are worth one pass: the tile of a block has to fit into its shared memory.
 template <class V>
 inline constexpr bool kFitsOnePass = sizeof(V) <= 16;

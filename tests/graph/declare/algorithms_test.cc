@@ -95,6 +95,7 @@ TEST(DeclaredScan, IsOnePassWhereTheOrderCannotMatterOrNeedNot) {
   constexpr ScanOptions kAnyOrder{.order = CombineOrder::kAny};
   EXPECT_EQ(names(Plus(), uint16_t{1}, {}), kPass);
   EXPECT_EQ(names(Max(), int64_t{1}, kExclusive), kPass);
+  EXPECT_EQ(names(Min(), 1.0, {}), kPass);
   EXPECT_EQ(names(Combine(), 1, {}), kLevels);
   EXPECT_EQ(names(Combine(), 1, kAnyOrder), kPass);
   EXPECT_EQ(names(Plus(), 1.F, {}), kLevels);

@@ -121,7 +121,8 @@ void CheckSameShape(const DeclarationSink& sink, const Name& node, const char* w
   });
 }
 
-void CheckRoom(const DeclarationSink& sink, const Name& node, const AccessTo& from, const AccessTo& to) {
+void CheckRoom(const DeclarationSink& sink, const Name& node, const char* why, const AccessTo& from,
+               const AccessTo& to) {
   const Model& model = sink.model();
   if (!IsOfGraph(model, from) || !IsOfGraph(model, to)) return;
   const Extent taken = ExtentOf(model, from), given = ExtentOf(model, to);
@@ -131,8 +132,8 @@ void CheckRoom(const DeclarationSink& sink, const Name& node, const AccessTo& fr
   if (taken.rank == 1 && given.rank == 1 && has_room) return;
   RefuseAccess(sink, node, [&] {
     return "reads " + ShapeText(model, taken) + " elements of " + NameText(model, from) + " and may write as many to " +
-           ShapeText(model, given) + " of " + NameText(model, to) +
-           "; a Select may keep all; read one dimension, and write to one of at least as many elements";
+           ShapeText(model, given) + " of " + NameText(model, to) + "; " + why +
+           "; read one dimension, and write to one of at least as many elements";
   });
 }
 
@@ -183,14 +184,14 @@ void CheckCounts(const DeclarationSink& sink, const Name& node, const AccessTo& 
   });
 }
 
-void CheckLargestCount(const DeclarationSink& sink, const Name& node, const AccessTo& from, uint64_t largest) {
+void CheckMost(const DeclarationSink& sink, const Name& node, const char* what, const AccessTo& from, uint64_t most) {
   const Model& model = sink.model();
   if (!IsOfGraph(model, from)) return;
   const Extent taken = ExtentOf(model, from);
-  if (!IsExtent(taken) || static_cast<uint64_t>(MostElements(model, taken)) <= largest) return;
+  if (!IsExtent(taken) || static_cast<uint64_t>(MostElements(model, taken)) <= most) return;
   RefuseAccess(sink, node, [&] {
-    return "may keep all of the " + ShapeText(model, taken) + " elements of " + NameText(model, from) +
-           ", and the type of its count ends at " + std::to_string(largest) + "; count in a larger type";
+    return "reads " + ShapeText(model, taken) + " elements of " + NameText(model, from) + ", and " + what +
+           " is for at most " + std::to_string(most) + "; name a larger type, or read fewer elements";
   });
 }
 

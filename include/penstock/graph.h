@@ -23,6 +23,7 @@
 #include "penstock/detail/declaration_sink.h"
 #include "penstock/detail/declare_algorithm.h"
 #include "penstock/detail/declare_control.h"
+#include "penstock/detail/declare_counted_reduce.h"
 #include "penstock/detail/declare_reduce.h"
 #include "penstock/detail/explain_arguments.h"
 #include "penstock/detail/model.h"
@@ -317,6 +318,17 @@ class PENSTOCK_EXPORT Graph {
                                     Op op, std::type_identity_t<V> identity) {
     return detail::ReduceDeclaration::OfElements<kNvcc>(*this, name, op, identity, from, to);
   }
+  // The same of the first elements of one dimension, as many as a count says that only the device knows (count_of.h).
+  template <class C, class T, class V, class Op = Plus, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+  PENSTOCK_HIDDEN ReduceNode Reduce(Name name, const CountedExtent<C>& count, AccessOf<T, AccessMode::kRead> from,
+                                    AccessOf<V, AccessMode::kWrite> to, Op op = {}) {
+    return Reduce<C, T, V, Op, kNvcc>(std::move(name), count, from, to, op, detail::IdentityOf<Op, V>());
+  }
+  template <class C, class T, class V, class Op, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+  PENSTOCK_HIDDEN ReduceNode Reduce(Name name, const CountedExtent<C>& count, AccessOf<T, AccessMode::kRead> from,
+                                    AccessOf<V, AccessMode::kWrite> to, Op op, std::type_identity_t<V> identity) {
+    return detail::CountedReduceDeclaration::OfElements<kNvcc>(*this, name, count, op, identity, from, to);
+  }
   // The same of what f(index, args...) returns for each index of the extent. It is called once for each, as that of a
   // ParallelFor is, with all of the arguments but the last, where the result goes:
   //   graph.TransformReduce("dot", n, Product{}, ps::Plus(), 0.0, ps::Read(p), ps::Read(q), ps::Write(dot));
@@ -332,6 +344,11 @@ class PENSTOCK_EXPORT Graph {
                                              typename detail::ResultOf<A...>::type identity, A... args) {
     constexpr int kRank = DimLike<E> ? 1 : detail::kAnyRank;
     return detail::ReduceDeclaration::Declare<kNvcc, kRank>(*this, name, Extent(extent), f, op, identity, args...);
+  }
+  template <class C, class F, class Op, class... A, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+  PENSTOCK_HIDDEN ReduceNode TransformReduce(Name name, const CountedExtent<C>& extent, F f, Op op,
+                                             typename detail::ResultOf<A...>::type identity, A... args) {
+    return detail::CountedReduceDeclaration::Declare<kNvcc>(*this, name, extent, f, op, identity, args...);
   }
 
   // Launches a __global__ function. An access becomes a pointer (or a View, if the kernel takes one), All of some a

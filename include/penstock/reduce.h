@@ -4,9 +4,12 @@
 //   graph.Reduce("sum", ps::Read(x), ps::Write(sum));
 //   graph.Reduce("worst", ps::Read(x, interior), ps::Write(worst), ps::Max());
 //   graph.TransformReduce("dot", n, Product{}, ps::Plus(), 0.0, ps::Read(p), ps::Read(q), ps::Write(dot));
+//   graph.Reduce("of kept", ps::CountOf(count, n), ps::Read(kept), ps::Write(sum));
 //
 // Values    are those of the buffer or the box, each converted to the result's type, or what the functor returns for
-//           each index. The functor is called once for each index.
+//           each index. The functor is called once for each index. With a CountOf (count_of.h) they are the first ones
+//           of one dimension, and the result has the bits that just these give; nodes and memory are those of the
+//           maximum, and of what the functor writes it writes some.
 // Result    is the one element of a buffer, State or Output, or a box of one element: Write(norms, Slice({k}, {1})).
 //           It may have up to 256 bytes. Of no values it is the identity, which otherwise takes no part.
 // Operation is a trivially copyable functor with a const PENSTOCK_HOST_DEVICE operator(), V(V, V), for results of type
@@ -22,7 +25,8 @@
 // Nodes     are one of the given name for up to 2048 values, and otherwise others after it, "name/level 2" and so on,
 //           one for each factor of 2048. Between them lie internal buffers, "name/partials", of one value for 2048.
 // Errors    of the elements, the arguments and the device are those of a ParallelFor. A result of another number of
-//           elements than one is InvalidArgument at Compile.
+//           elements than one, a count that the node writes, and a CountOf of another maximum than the elements have
+//           are InvalidArgument at Compile.
 //
 // Threads: plain values; handles as NodeRef.
 #pragma once
@@ -55,6 +59,16 @@ struct Plus {
   }
 };
 
+namespace detail {
+// Whether a value is a NaN, of a floating point type or of one that converts to float, such as CUDA's half.
+template <class T>
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE constexpr bool IsNaN([[maybe_unused]] const T& value) {
+  if constexpr (std::is_floating_point_v<T>) return !(value == value);
+  else if constexpr (std::is_class_v<T> && std::is_convertible_v<T, float>) return IsNaN(static_cast<float>(value));
+  else return false;
+}
+}  // namespace detail
+
 // The least value. One NaN makes the result NaN, so that a test for convergence does not miss it.
 // Equal values, such as 0 and -0, give the one with the smaller index.
 struct Min {
@@ -62,8 +76,7 @@ struct Min {
   template <class T>
     requires requires(const T& a, const T& b) { a < b ? a : b; }
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE T operator()(const T& a, const T& b) const {
-    if constexpr (std::is_floating_point_v<T>) return b < a || !(b == b) ? b : a;
-    else return b < a ? b : a;
+    return b < a || detail::IsNaN(b) ? b : a;
   }
   // What it makes of no values: infinity, or the greatest number of an integer type.
   template <class T>
@@ -78,8 +91,7 @@ struct Max {
   template <class T>
     requires requires(const T& a, const T& b) { a < b ? a : b; }
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE T operator()(const T& a, const T& b) const {
-    if constexpr (std::is_floating_point_v<T>) return a < b || !(b == b) ? b : a;
-    else return a < b ? b : a;
+    return a < b || detail::IsNaN(b) ? b : a;
   }
   // What it makes of no values: minus infinity, or the least number of an integer type.
   template <class T>

@@ -45,11 +45,17 @@ PENSTOCK_EXPORT void CheckCount(const DeclarationSink& sink, const Name& node, c
 // Both have one shape in every run; `what` is "a Transform".
 PENSTOCK_EXPORT void CheckSameShape(const DeclarationSink& sink, const Name& node, const char* what,
                                     const AccessTo& from, const AccessTo& to);
-// There is room in one dimension for all that `from` has.
-PENSTOCK_EXPORT void CheckRoom(const DeclarationSink& sink, const Name& node, const AccessTo& from, const AccessTo& to);
+// There is room in one dimension for all that `from` has; `why` is "a Select may keep all".
+PENSTOCK_EXPORT void CheckRoom(const DeclarationSink& sink, const Name& node, const char* why, const AccessTo& from,
+                               const AccessTo& to);
+// `from` has at most so many elements; `what`, "the type of its count", is for no more.
+PENSTOCK_EXPORT void CheckMost(const DeclarationSink& sink, const Name& node, const char* what, const AccessTo& from,
+                               uint64_t most);
 // Nothing that is written can be an element that is read, except, if it `may_be_same`, all of them in place.
 PENSTOCK_EXPORT void CheckInPlace(const DeclarationSink& sink, const Name& node, const AccessTo& from,
                                   const AccessTo& to, bool may_be_same);
+// A count's maximum is what the elements have.
+PENSTOCK_EXPORT void CheckMaximum(const DeclarationSink& sink, const Name& node, const Dim& max, const AccessTo& from);
 // No element is written by way of both.
 PENSTOCK_EXPORT void CheckApart(const DeclarationSink& sink, const Name& node, const AccessTo& a, const AccessTo& b);
 
@@ -62,6 +68,9 @@ PENSTOCK_HIDDEN void DeclareCount(const DeclarationSink& sink, const Name& outpu
                                   const AccessOf<C, AccessMode::kRead>& count, CountDecl& decl) {
   DeclareCount(sink, output, {count.buffer.graph(), count.buffer.index()}, count.box, count.state, decl);
 }
+
+// In place of a CountedExtent.
+struct NoCount {};
 
 // An access of a node that may end before its elements do: it writes some of those that it would write all of.
 template <class A>
@@ -113,6 +122,18 @@ class AlgorithmDeclaration {
     graph.RefuseNull(name, what);
   }
 };
+
+// Checks the count of an algorithm that takes the first elements of `from` and writes to each of `to`.
+template <class Count, class... To>
+PENSTOCK_HIDDEN void CheckCountOf([[maybe_unused]] const DeclarationSink& sink, [[maybe_unused]] const Name& node,
+                                  [[maybe_unused]] const Count& of, [[maybe_unused]] const AccessTo& from,
+                                  [[maybe_unused]] const To&... to) {
+  if constexpr (!std::is_same_v<Count, NoCount>) {
+    CheckCount(sink, node, "a CountOf reads", of.count);
+    (CheckInPlace(sink, node, of.count, to, false), ...);
+    CheckMaximum(sink, node, of.max, from);
+  }
+}
 
 class CountedDeclaration {
  public:

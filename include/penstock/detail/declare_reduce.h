@@ -71,8 +71,8 @@ class ReduceDeclaration {
     if (IsNull(f)) graph.RefuseNull(name, "functor");
     if (IsNull(op)) graph.RefuseNull(name, "operation");
     if constexpr (kFits) {
-      return Levels<kNvcc, kExtentRank>(graph, name, extent, f, op, identity, std::tie(args...),
-                                        std::make_index_sequence<sizeof...(A) - 1>());
+      return Levels<kNvcc, kExtentRank, false>(graph, name, extent, f, op, identity, std::tie(args...),
+                                               std::make_index_sequence<sizeof...(A) - 1>());
     } else {
       __builtin_unreachable();  // does not compile
     }
@@ -91,7 +91,7 @@ class ReduceDeclaration {
     return Declare<kNvcc, 3>(graph, name, of.extent, of_rows, op, identity, from, to);
   }
 
- private:
+  // Whether all fits together; the compiler says what does not.
   template <int kExtentRank, class F, class Op, class V, class... A, size_t... I>
   PENSTOCK_HIDDEN static constexpr bool Check(std::index_sequence<I...>) {
     static_assert(sizeof(V) <= 256, "penstock: the result of a Reduce has at most 256 bytes");
@@ -113,22 +113,13 @@ class ReduceDeclaration {
     return kCombines && kCalled && kGives;
   }
 
-  // The buffers and nodes after the first have the name and the line of the Reduce, and more.
-  PENSTOCK_HIDDEN static Name Part(const Name& of, const char* what, int level) {
-    const SourceLine& at = of.source();
-    return (level == 1 ? Name(what, at.file, at.line) : Name(what, level, at.file, at.line)).In(of);
-  }
-  template <class V, class G>
-  PENSTOCK_HIDDEN static BufferHandle<V> Partials(G& graph, const Name& name, int64_t most, int level) {
-    return graph.template Buffer<V>(Part(name, "partials", level), Extent(ValuesAfter(most, level)));
-  }
-
-  template <bool kNvcc, int kExtentRank, class G, class F, class Op, class V, class Args, size_t... I>
+  // The nodes. `args` are as those of Declare, after a count that all levels read if kHasCount.
+  template <bool kNvcc, int kExtentRank, bool kHasCount, class G, class F, class Op, class V, class Args, size_t... I>
   PENSTOCK_HIDDEN static ReduceNode Levels(G& graph, const Name& name, const Extent& extent, F& f, const Op& op,
                                            const V& identity, const Args& args, std::index_sequence<I...>) {
     const int64_t most = MostElements(graph.model(), extent);
     auto& result = std::get<sizeof...(I)>(args);
-    Leaf<F, Op, V> leaf{f, op, identity, 1};
+    Leaf<F, Op, V, kHasCount> leaf{f, op, identity, 1};
     CheckResult(graph.sink(), graph.InScope(name), FindAccessed(graph.model(), result).extent);
     const auto first = [&](auto to) {
       return graph.template AddParallelFor<kNvcc, kExtentRank>(name, extent, leaf, std::get<I>(args)..., to);
@@ -140,15 +131,32 @@ class ReduceDeclaration {
     BufferHandle<V> values = Partials<V>(graph, name, most, 1);
     const NodeRef begin = first(WriteSome(values));
     for (int level = 2;; ++level) {
-      Leaf<ElementAt<V>, Op, V> next{{}, op, identity, level};
       auto from = Read(values);
       const auto add = [&](auto to) {
-        return graph.template AddParallelFor<kNvcc, 1>(Part(name, "level", level), extent, next, from, to);
+        Name part = Part(name, "level", level);
+        if constexpr (kHasCount) {
+          Leaf<WithoutCount<ElementAt<V>>, Op, V, true> next{{}, op, identity, level};
+          return graph.template AddParallelFor<kNvcc, 1>(std::move(part), extent, next, std::get<0>(args), from, to);
+        } else {
+          Leaf<ElementAt<V>, Op, V> next{{}, op, identity, level};
+          return graph.template AddParallelFor<kNvcc, 1>(std::move(part), extent, next, from, to);
+        }
       };
       if (ValuesAfter(most, level) == 1) return {begin, add(result)};
       values = Partials<V>(graph, name, most, level);
       add(WriteSome(values));
     }
+  }
+
+ private:
+  // The buffers and nodes after the first have the name and the line of the Reduce, and more.
+  PENSTOCK_HIDDEN static Name Part(const Name& of, const char* what, int level) {
+    const SourceLine& at = of.source();
+    return (level == 1 ? Name(what, at.file, at.line) : Name(what, level, at.file, at.line)).In(of);
+  }
+  template <class V, class G>
+  PENSTOCK_HIDDEN static BufferHandle<V> Partials(G& graph, const Name& name, int64_t most, int level) {
+    return graph.template Buffer<V>(Part(name, "partials", level), Extent(ValuesAfter(most, level)));
   }
 };
 

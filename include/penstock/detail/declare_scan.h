@@ -22,12 +22,9 @@
 
 namespace penstock::detail {
 
-// In place of a CountedExtent and of an initial value.
-struct NoCount {};
+// In place of an initial value.
 struct NoValue {};
 
-// Keeps a mistake for Compile unless a count's maximum is what the elements have.
-PENSTOCK_EXPORT void CheckMaximum(const DeclarationSink& sink, const Name& node, const Dim& max, const AccessTo& from);
 // Keeps the mistake that a Scan begins with no value that anybody has named.
 PENSTOCK_EXPORT void RefuseNoInitial(const DeclarationSink& sink, const Name& node);
 // The most rows and the most elements of a row that an extent can have.
@@ -121,11 +118,7 @@ class ScanDeclaration {
     if (IsNull(op)) AlgorithmDeclaration::RefuseNull(graph, name, "operation");
     CheckSameShape(sink, node, "a Scan", from, to);
     CheckInPlace(sink, node, from, to, true);
-    if constexpr (!std::is_same_v<Count, NoCount>) {
-      CheckCount(sink, node, "a CountOf reads", count.count);
-      CheckInPlace(sink, node, count.count, to, false);
-      CheckMaximum(sink, node, count.max, from);
-    }
+    CheckCountOf(sink, node, count, from, to);
     const bool exclusive = options.kind == ScanKind::kExclusive;
     if constexpr (!kFits) {
       __builtin_unreachable();  // does not compile

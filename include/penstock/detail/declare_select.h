@@ -17,10 +17,6 @@
 
 namespace penstock::detail {
 
-// Keeps a mistake for Compile if more values may be kept than the count can tell.
-PENSTOCK_EXPORT void CheckLargestCount(const DeclarationSink& sink, const Name& node, const AccessTo& from,
-                                       uint64_t largest);
-
 class SelectDeclaration {
  public:
   template <bool kNvcc, class G, class Count, class T, class V, class C, class F>
@@ -32,18 +28,13 @@ class SelectDeclaration {
     const DeclarationSink sink = AlgorithmDeclaration::Sink(graph);
     const Name node = AlgorithmDeclaration::InScope(graph, name);
     if (IsNull(keep)) AlgorithmDeclaration::RefuseNull(graph, name, "predicate");
-    CheckRoom(sink, node, from, to);
+    CheckRoom(sink, node, "a Select may keep all", from, to);
     CheckInPlace(sink, node, from, to, false);
     CheckCount(sink, node, "a Select writes", count);
     CheckInPlace(sink, node, from, count, false);
     CheckApart(sink, node, to, count);
-    CheckLargestCount(sink, node, from, static_cast<uint64_t>(std::numeric_limits<C>::max()));
-    if constexpr (!std::is_same_v<Count, NoCount>) {
-      CheckCount(sink, node, "a CountOf reads", of.count);
-      CheckInPlace(sink, node, of.count, to, false);
-      CheckInPlace(sink, node, of.count, count, false);
-      CheckMaximum(sink, node, of.max, from);
-    }
+    CheckMost(sink, node, "the type of its count", from, static_cast<uint64_t>(std::numeric_limits<C>::max()));
+    CheckCountOf(sink, node, of, from, to, count);
     if constexpr (kFits) return Nodes<kNvcc>(graph, name, of, from, to, count, keep);
     else __builtin_unreachable();  // does not compile
   }

@@ -2,7 +2,8 @@
 // elements.
 //
 // The node's extent is that of the elements at every level, so a parameter changes all levels alike. A level finds the
-// number of its values from the extent and its own number.
+// number of its values from the extent and its own number. Over a CountOf it reads the number of elements instead, from
+// the first of its arguments; the functor does not get that (WithoutCount).
 //
 // Contraction: the value of each call of the user's code is rounded before another call sees it, on the host by a
 // barrier for the compiler (RoundOnHost), on the device by an integer operation on its bits, whose operand is 0 but not
@@ -19,6 +20,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "penstock/detail/counted.h"
 #include "penstock/detail/parallel_for.h"
 #include "penstock/detail/reduce_tree.h"
 #include "penstock/export.h"
@@ -49,6 +51,20 @@ template <class V>
 inline constexpr bool kTakesAnyExtent<ElementAt<V>> = true;
 template <class V>
 inline constexpr bool kTakesAnyExtent<ElementOfRows<V>> = true;
+
+// A functor of a node whose first argument is a count that the functor does not take.
+template <class F>
+struct WithoutCount {
+  F f;
+
+  template <class Index, class C, class... Stored>
+    requires std::is_invocable_v<const F&, Index, const Stored&...>
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE auto operator()(Index i, View<const C> /*count*/, const Stored&... args) const {
+    return f(i, args...);
+  }
+};
+template <class F>
+inline constexpr bool kTakesAnyExtent<WithoutCount<F>> = kTakesAnyExtent<F>;
 
 // Argument I of some.
 template <size_t I, class A, class... Rest>
@@ -144,20 +160,28 @@ PENSTOCK_HIDDEN __device__ __forceinline__ V Rounded(const V& value, uint32_t ze
   }
 }
 
+// Which values of a leaf are there: the first `count` of them.
+struct FirstValues {
+  int count;
+
+  PENSTOCK_HIDDEN __device__ __forceinline__ bool Has(int number) const { return number < count; }
+};
+
 // The tree over a leaf of which each thread of a block has kRows values: warp w has those from w * kInWarp on, lane l
-// of it number 32 * k + l of these for each k. Unless the leaf is full, only the first `count` values of it are there.
-template <class V, class Op, bool kFull>
+// of it number 32 * k + l of these for each k. Unless the leaf is full, `values` says which values of it are there.
+template <class V, class Op, bool kFull, class There = FirstValues>
 struct BlockTree {
   static constexpr int kRows = 8, kLanes = 32, kInWarp = kRows * kLanes, kWarps = static_cast<int>(kLeaf) / kInWarp;
-  static_assert(kWarps * kLanes == kLeafThreads);
+  static constexpr int kBits = 8;  // kInWarp is 2^kBits
+  static_assert(kWarps * kLanes == kLeafThreads && 1 << kBits == kInWarp);
   const Op& op;
   uint32_t zero;
-  int count;
+  There values;
 
   // Combines neighbours, of which the right one is there if its first value, number `first`, is.
   __device__ __forceinline__ V Both(const V& left, const V& right, [[maybe_unused]] int first) const {
     if constexpr (!kFull) {
-      if (first >= count) return left;
+      if (!values.Has(first)) return left;
     }
     return Rounded(static_cast<V>(op(left, right)), zero);
   }
@@ -170,42 +194,67 @@ struct BlockTree {
   // Lanes whose numbers differ in bit kBit exchange half of their values: each keeps those of one of two neighbouring
   // rows and combines them with the same of the other.
   template <int kBit>
-  __device__ __forceinline__ void Exchange(V (&values)[kRows]) const {
+  __device__ __forceinline__ void Exchange(V (&mine)[kRows]) const {
     constexpr int kMask = 1 << kBit, kLow = 2 * kMask - 1;
     const int lane = static_cast<int>(threadIdx.x) % kLanes;
     const int right = static_cast<int>(threadIdx.x) / kLanes * kInWarp + (lane & ~kLow) + kMask;
     const bool upper = (lane & kMask) != 0;
 #pragma unroll
     for (int j = 0; j < kRows / 2 / kMask; ++j) {
-      const V even = values[2 * j], odd = values[2 * j + 1];
+      const V even = mine[2 * j], odd = mine[2 * j + 1];
       const V kept = Choose(upper, odd, even), other = FromLane(Choose(upper, even, odd), kMask);
       const int row = 2 * kMask * j + (lane & kLow);
-      values[j] = Both(Choose(upper, other, kept), Choose(upper, kept, other), right + row * kLanes);
+      mine[j] = Both(Choose(upper, other, kept), Choose(upper, kept, other), right + row * kLanes);
     }
   }
-  // What the warp's values give, in each of its lanes. At first each lane has a value of every row, then one row, of
-  // its three lowest bits.
-  __device__ __forceinline__ V OfWarp(V (&values)[kRows]) const {
+  // What the warp's values give, in each of its lanes; or if `bits` is less than 8, what each 2^bits of them give, at
+  // least eight, in the lanes whose FirstOfLane lies among them. At first each lane has a value of every row, then one
+  // row, of its three lowest bits.
+  __device__ __forceinline__ V OfWarp(V (&mine)[kRows], int bits = kBits) const {
     const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes * kInWarp;
-    Exchange<0>(values);
-    Exchange<1>(values);
-    Exchange<2>(values);
-    V value = values[0];
+    Exchange<0>(mine);
+    Exchange<1>(mine);
+    Exchange<2>(mine);
+    V value = mine[0];
     const int row = lane % kRows;
 #pragma unroll
-    for (int mask = kRows; mask < kLanes; mask *= 2) {
-      value = WithLane(value, mask, warp + row * kLanes + (lane & ~(2 * mask - 1)) + mask);
+    for (int k = 3; k < 5; ++k) {
+      const int mask = 1 << k;
+      if (bits > k) value = WithLane(value, mask, warp + row * kLanes + (lane & ~(2 * mask - 1)) + mask);
     }
 #pragma unroll
-    for (int mask = 1; mask < kRows; mask *= 2) {
-      value = WithLane(value, mask, warp + ((row & ~(2 * mask - 1)) + mask) * kLanes);
+    for (int k = 0; k < 3; ++k) {
+      const int mask = 1 << k;
+      if (bits > 5 + k) value = WithLane(value, mask, warp + ((row & ~(2 * mask - 1)) + mask) * kLanes);
     }
     return value;
+  }
+  // The first of the eight values of the warp that meet in this lane first.
+  __device__ __forceinline__ static int FirstOfLane() {
+    const int lane = static_cast<int>(threadIdx.x) % kLanes;
+    return lane % kRows * kLanes + lane / kRows * kRows;
   }
 };
 #endif
 
-template <class F, class Op, class V>
+// Reduces values [begin, end) of a leaf, at least one, tile by tile. `at` gives each, in their order.
+template <class V, class Op, class At>
+PENSTOCK_HIDDEN V FoldOnHost(int64_t begin, int64_t end, const Op& op, At at) {
+  constexpr int64_t kTile = 256;
+  alignas(V) std::byte tile_bytes[kTile * sizeof(V)], leaf_bytes[kLeaf / kTile * sizeof(V)];
+  V *const tile = reinterpret_cast<V*>(tile_bytes), *const tiles = reinterpret_cast<V*>(leaf_bytes);
+  int64_t count = 0;
+  for (; begin < end; begin += kTile) {
+    const int64_t values = std::min(kTile, end - begin);
+    for (int64_t i = 0; i < values; ++i) ::new (tile + i) V(at(begin + i));
+    Fold(tile, values, op);
+    ::new (tiles + count++) V(*tile);
+  }
+  Fold(tiles, count, op);
+  return *tiles;
+}
+
+template <class F, class Op, class V, bool kHasCount = false>
 struct Leaf {
   F f;
   Op op;
@@ -221,8 +270,11 @@ struct Leaf {
     requires kGivesValue<F, V, Index, std::tuple<Stored...>>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE void operator()(Index, Stored...) const {}
 
-  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE int64_t ValuesIn(const Range& range) const {
-    return ValuesAfter(range.depth * range.height * range.width, level - 1);
+  template <class... Stored>
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE int64_t ValuesIn(const Range& range,
+                                                        [[maybe_unused]] const Stored&... args) const {
+    if constexpr (kHasCount) return ValuesAfter(CountWithin(ArgumentAt<0>(args...)(0), range.width), level - 1);
+    else return ValuesAfter(range.depth * range.height * range.width, level - 1);
   }
   template <int kRank, class... Stored>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE V At(const Position& at, const Stored&... args) const {
@@ -234,36 +286,32 @@ struct Leaf {
   }
   template <class... Stored>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE void Put(int64_t leaf, const V& value, const Stored&... args) const {
-    ArgumentAt<sizeof...(Stored) - 1>(args...)(leaf) = value;
+    auto& to = ArgumentAt<sizeof...(Stored) - 1>(args...)(leaf);
+    to = static_cast<std::remove_cvref_t<decltype(to)>>(value);
   }
 
-  // Reduces one leaf, tile by tile.
   template <int kRank, class... Stored>
   PENSTOCK_HIDDEN void OnHost(const Range& range, int64_t leaf, const Stored&... args) const {
-    constexpr int64_t kTile = 256;
-    alignas(V) std::byte tile_bytes[kTile * sizeof(V)], leaf_bytes[kLeaf / kTile * sizeof(V)];
-    V *const tile = reinterpret_cast<V*>(tile_bytes), *const tiles = reinterpret_cast<V*>(leaf_bytes);
-    const int64_t first = leaf * kLeaf, end = std::min(first + kLeaf, ValuesIn(range));
-    if (first >= end) return Put(leaf, identity, args...);
-    Position at = Position::Of<kRank>(range, first);
-    int64_t count = 0;
-    for (int64_t begin = first; begin < end; begin += kTile) {
-      const int64_t values = std::min(kTile, end - begin);
-      for (int64_t i = 0; i < values; ++i, at.template Advance<kRank>(range, 1)) {
-        ::new (tile + i) V(At<kRank>(at, args...));
-      }
-      Fold(tile, values, op);
-      ::new (tiles + count++) V(*tile);
+    const int64_t first = leaf * kLeaf, end = std::min(first + kLeaf, ValuesIn(range, args...));
+    if (first >= end) {
+      if (leaf == 0) Put(leaf, identity, args...);
+      return;
     }
-    Fold(tiles, count, op);
-    Put(leaf, *tiles, args...);
+    Position at = Position::Of<kRank>(range, first);
+    const auto next = [&](int64_t number) {
+      if constexpr (kRank == 1) return At<1>({0, 0, number}, args...);
+      const Position here = at;
+      at.template Advance<kRank>(range, 1);
+      return At<kRank>(here, args...);
+    };
+    Put(leaf, FoldOnHost<V>(first, end, op, next), args...);
   }
 
 #if defined(__CUDACC__)
   // Reduces leaves, each with a block of kLeafThreads threads.
   template <int kRank, class... Stored>
   PENSTOCK_HIDDEN __device__ __forceinline__ void OnDevice(const Range& range, const Stored&... args) const {
-    const int64_t values = ValuesIn(range), leaves = ValuesAfter(values, 1);
+    const int64_t values = ValuesIn(range, args...), leaves = ValuesAfter(values, 1);
     if (values == 0) {
       if (blockIdx.x == 0 && threadIdx.x == 0) Put(0, identity, args...);
       return;
@@ -288,7 +336,7 @@ struct Leaf {
     for (int k = 0; k < Tree::kRows; ++k, number += Tree::kLanes, at.template Advance<kRank>(range, Tree::kLanes)) {
       if (kFull || number < count) mine[k] = Rounded(At<kRank>(at, args...), zero);
     }
-    const Tree tree{op, zero, count};
+    const Tree tree{op, zero, {count}};
     const V of_warp = tree.OfWarp(mine);
     V* const warps = reinterpret_cast<V*>(shared);
     __syncthreads();  // the warps' values of the leaf before have been read
@@ -301,9 +349,9 @@ struct Leaf {
   }
 #endif
 };
-template <class F, class Op, class V>
-inline constexpr bool kTakesLeaves<Leaf<F, Op, V>> = true;
-template <class F, class Op, class V>
-inline constexpr bool kTakesAnyExtent<Leaf<F, Op, V>> = kTakesAnyExtent<F>;
+template <class F, class Op, class V, bool kHasCount>
+inline constexpr bool kTakesLeaves<Leaf<F, Op, V, kHasCount>> = true;
+template <class F, class Op, class V, bool kHasCount>
+inline constexpr bool kTakesAnyExtent<Leaf<F, Op, V, kHasCount>> = kTakesAnyExtent<F>;
 
 }  // namespace penstock::detail

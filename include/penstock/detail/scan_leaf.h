@@ -165,19 +165,9 @@ struct LeafTotals : ScanLevel<kHasCount> {
     const ScanRows rows = this->RowsIn(range, args...);
     if (rows.width <= kLeaf || leaf >= rows.leaves()) return;
     const ScanLeaf at = ScanLeaf::Of(rows, leaf);
-    constexpr int64_t kTile = 256;
-    alignas(V) std::byte tile_bytes[kTile * sizeof(V)], leaf_bytes[kLeaf / kTile * sizeof(V)];
-    V *const tile = reinterpret_cast<V*>(tile_bytes), *const tiles = reinterpret_cast<V*>(leaf_bytes);
-    const int64_t end = std::min(at.column + kLeaf, rows.width);
-    int64_t count = 0;
-    for (int64_t begin = at.column; begin < end; begin += kTile) {
-      const int64_t values = std::min(kTile, end - begin);
-      for (int64_t i = 0; i < values; ++i) ::new (tile + i) V(At(range, rows, at.row, begin + i, args...));
-      Fold(tile, values, op);
-      ::new (tiles + count++) V(*tile);
-    }
-    Fold(tiles, count, op);
-    ArgumentAt<sizeof...(Stored) - 1>(args...)(leaf) = *tiles;
+    ArgumentAt<sizeof...(Stored) - 1>(args...)(leaf) =
+        FoldOnHost<V>(at.column, std::min(at.column + kLeaf, rows.width), op,
+                      [&](int64_t column) { return At(range, rows, at.row, column, args...); });
   }
 
 #if defined(__CUDACC__)
@@ -211,7 +201,7 @@ struct LeafTotals : ScanLevel<kHasCount> {
       const int number = first + k * Tree::kLanes;
       if (kFull || number < count) mine[k] = rounded.Converted(from[number]);
     }
-    const Tree tree{op, zero, count};
+    const Tree tree{op, zero, { count }};
     const V of_warp = tree.OfWarp(mine);
     V* const warps = reinterpret_cast<V*>(shared);
     __syncthreads();  // the warps' values of the leaf before have been read
@@ -287,14 +277,17 @@ struct LeafPrefixes : ScanLevel<kHasCount> {
     const int64_t rows_of_leaf = int64_t{1} << (kLeafBits - at.bits);
     const Before before = BeforeLeaf(rows, at, args...);
     for (int64_t row = at.row; row < std::min(at.row + rows_of_leaf, rows.rows); ++row) {
-      RowOnHost(range, rows, row, at.column, std::min(rows.width - at.column, kLeaf), before, args...);
+      RowOnHost(
+          at.column, std::min(rows.width - at.column, kLeaf), before,
+          [&](int64_t column) { return At(range, rows, row, column, args...); },
+          [&](int64_t column, const V& value) { Put(value, range, rows, row, column, args...); });
     }
   }
   // The chunks of a row from left to right. Of those that are done, blocks[k] has what the block gives that is the k-th
-  // largest by the digits of their number, and folds[k] that and all before it.
-  template <class... Stored>
-  PENSTOCK_HIDDEN void RowOnHost(const Range& range, const ScanRows& rows, int64_t row, int64_t column, int64_t count,
-                                 const Before& before, const Stored&... args) const {
+  // largest by the digits of their number, and folds[k] that and all before it. `get` gives the value of a column, and
+  // `put` takes its result.
+  template <class Get, class PutResult>
+  PENSTOCK_HIDDEN void RowOnHost(int64_t column, int64_t count, const Before& before, Get get, PutResult put) const {
     constexpr int kMost = kLeafBits - kChunkBits + 1;
     alignas(V) std::byte block_bytes[kMost * sizeof(V)], fold_bytes[kMost * sizeof(V)];
     V *const blocks = reinterpret_cast<V*>(block_bytes), *const folds = reinterpret_cast<V*>(fold_bytes);
@@ -305,10 +298,10 @@ struct LeafPrefixes : ScanLevel<kHasCount> {
       const int there = static_cast<int>(std::min<int64_t>(count - chunk * kChunk, kChunk));
       const Before here = top == 0 ? before : Before{true, folds[top - 1]};
       V values[kChunk] = {initial, initial, initial, initial, initial, initial, initial, initial};
-      for (int i = 0; i < there; ++i) values[i] = At(range, rows, row, first + i, args...);
+      for (int i = 0; i < there; ++i) values[i] = get(first + i);
       V sum =
           there == kChunk ? OfChunk<true>(rounded, values, there, here) : OfChunk<false>(rounded, values, there, here);
-      for (int i = 0; i < there; ++i) Put(values[i], range, rows, row, first + i, args...);
+      for (int i = 0; i < there; ++i) put(first + i, values[i]);
       if (there < kChunk) return;
       for (int64_t bits = chunk; (bits & 1) != 0; bits >>= 1) sum = rounded(blocks[--top], sum);
       const Before left = top == 0 ? before : Before{true, folds[top - 1]};
@@ -363,13 +356,19 @@ struct LeafPrefixes : ScanLevel<kHasCount> {
   PENSTOCK_HIDDEN __device__ __forceinline__ void OfBlock(const BlockMemory& memory, const Range& range,
                                                           const ScanRows& rows, const ScanLeaf& of,
                                                           const Stored&... args) const {
-    V* const warps = memory.warps;
-    const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, warp = thread / kLanes;
-    V* const mine = memory.values + warp * kShared;
+    V* const mine = memory.values + static_cast<int>(threadIdx.x) / kLanes * kShared;
     const ScanLeaf at = kFull ? ScanLeaf{of.row, of.column, kLeafBits} : of;
-    const RoundedOp<Op, V> rounded{op, zero};
     V values[kChunk] = {initial, initial, initial, initial, initial, initial, initial, initial};
     Load<kFull>(values, mine, range, rows, at, args...);
+    Combine<kFull>(values, memory.warps, rows, at, args...);
+    Store<kFull>(values, mine, range, rows, at, args...);
+  }
+  // Replaces the values of each thread's chunk by their results.
+  template <bool kFull, class... Stored>
+  PENSTOCK_HIDDEN __device__ __forceinline__ void Combine(V (&values)[kChunk], V* warps, const ScanRows& rows,
+                                                          const ScanLeaf& at, const Stored&... args) const {
+    const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, warp = thread / kLanes;
+    const RoundedOp<Op, V> rounded{op, zero};
     int there = kChunk;
     if constexpr (!kFull) {
       const int64_t left = at.RowOf(thread * kChunk) < rows.rows ? rows.width - at.ColumnOf(thread * kChunk) : 0;
@@ -399,7 +398,6 @@ struct LeafPrefixes : ScanLevel<kHasCount> {
       }
       chunk.Down(values, before.is, before.value, inclusive);
     }
-    Store<kFull>(values, mine, range, rows, at, args...);
   }
   // Gives each thread the values of its chunk. If all are there, they lie side by side.
   template <bool kFull, class... Stored>

@@ -1,8 +1,6 @@
-// Reduce and TransformReduce: the same bits on every driver as a tree that is written down here once more, from the
-// top.
+// Reduce and TransformReduce: the same bits on every driver as a tree that reduce_oracle.h writes down once more.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <span>
@@ -10,30 +8,16 @@
 
 #include "penstock/graph_cache.h"
 #include "tests/conformance/graph/graph_fixture.h"
+#include "tests/conformance/graph/reduce_oracle.h"
 
 namespace penstock::conformance::reduce_test {
 namespace {
 
 constexpr int64_t kMost = 1'000'003;
 
-// Splits before the greatest power of two that is smaller than the number of values.
-template <class V, class Op>
-V Tree(std::span<const V> values, const Op& op) {
-  if (values.size() == 1) return values[0];
-  size_t left = 1;
-  while (2 * left < values.size()) left *= 2;
-  const V a = Tree(values.first(left), op), b = Tree(values.subspan(left), op);
-  return op(a, b);
-}
-template <class V, class Op>
-V Expected(const std::vector<V>& values, const Op& op, V identity) {
-  return values.empty() ? identity : Tree(std::span<const V>(values), op);
-}
-// Compares bits: 0 is not -0.
-template <class V>
-bool Same(const V& a, const V& b) {
-  return std::memcmp(&a, &b, sizeof(V)) == 0;
-}
+using reduce_oracle::AnyOf;
+using reduce_oracle::Expected;
+using reduce_oracle::Same;
 
 struct Product {
   PENSTOCK_HOST_DEVICE float operator()(int64_t i, const float* p, const float* q) const { return p[i] * q[i]; }
@@ -66,13 +50,9 @@ struct AffineAt {
 
 class Reduces : public GraphConformance {
  protected:
-  // Of many magnitudes, so that every order of additions gives another sum.
   template <class T>
   std::vector<T> RandomOf(int64_t n) {
-    std::vector<T> values(static_cast<size_t>(n));
-    for (T& v : values)
-      v = static_cast<T>(std::ldexp(static_cast<double>(rng_()) - 0x1p31, static_cast<int>(rng_() % 24)));
-    return values;
+    return AnyOf<T>(rng_, n);
   }
   // A chunk of the ring is small, and a checked driver does the same arithmetic.
   std::vector<int64_t> Extents() const {

@@ -371,8 +371,8 @@ TEST(DeclaredSelect, HasACountThatAllElementsFitInto) {
   EXPECT_EQ(mistakes(255), "OK");
   EXPECT_EQ(
       mistakes(256),
-      "graph 'g' node 's' (a.cc:5): may keep all of the {256} elements of 'x' (a.cc:1), and the type of its count "
-      "ends at 255; count in a larger type");
+      "graph 'g' node 's' (a.cc:5): reads {256} elements of 'x' (a.cc:1), and the type of its count is for at most "
+      "255; name a larger type, or read fewer elements");
 }
 
 TEST(DeclaredSelect, HasTwoNodesAndTheStatesOfItsTilesForMoreThanALeaf) {

@@ -5,6 +5,7 @@
 #include "graph/conflicts/boxes.h"
 #include "penstock/detail/declare_algorithm.h"
 #include "penstock/detail/declare_histogram.h"
+#include "penstock/detail/declare_rows.h"
 #include "penstock/detail/declare_scan.h"
 #include "penstock/detail/declare_select.h"
 
@@ -170,6 +171,25 @@ void CheckApart(const DeclarationSink& sink, const Name& node, const AccessTo& a
   RefuseAccess(sink, node, [&] {
     return "writes " + NameText(model, a) + " and " + NameText(model, b) +
            ", which may be the same memory; name other memory for one of them";
+  });
+}
+
+void CheckRows(const DeclarationSink& sink, const Name& node, const AccessTo& from, const AccessTo& to) {
+  const Model& model = sink.model();
+  if (!IsOfGraph(model, from) || !IsOfGraph(model, to)) return;
+  const Extent taken = ExtentOf(model, from), given = ExtentOf(model, to);
+  if (!IsExtent(taken) || !IsExtent(given)) return;
+  bool fits = taken.rank >= 2 && given.rank == taken.rank - 1;
+  for (int i = 0; fits && i < given.rank; ++i) {
+    fits = given.dims[static_cast<size_t>(i)] == taken.dims[static_cast<size_t>(i)];
+  }
+  if (fits) return;
+  RefuseAccess(sink, node, [&] {
+    return "reads " + ShapeText(model, taken) + " elements of " + NameText(model, from) + " and writes " +
+           ShapeText(model, given) + " of " + NameText(model, to) +
+           (taken.rank == 1 ? "; a ReduceRows reads rows of two or three dimensions; name Reduce for one dimension"
+                            : "; a ReduceRows writes one element for each row; name a buffer or a box of the same "
+                              "extent without its last dimension");
   });
 }
 

@@ -6,6 +6,7 @@
 #include "penstock/detail/declare_algorithm.h"
 #include "penstock/detail/declare_histogram.h"
 #include "penstock/detail/declare_rows.h"
+#include "penstock/detail/declare_runs.h"
 #include "penstock/detail/declare_scan.h"
 #include "penstock/detail/declare_select.h"
 
@@ -171,6 +172,18 @@ void CheckApart(const DeclarationSink& sink, const Name& node, const AccessTo& a
   RefuseAccess(sink, node, [&] {
     return "writes " + NameText(model, a) + " and " + NameText(model, b) +
            ", which may be the same memory; name other memory for one of them";
+  });
+}
+
+void CheckPairs(const DeclarationSink& sink, const Name& node, const AccessTo& keys, const AccessTo& values) {
+  const Model& model = sink.model();
+  if (!IsOfGraph(model, keys) || !IsOfGraph(model, values)) return;
+  const Extent taken = ExtentOf(model, keys), with = ExtentOf(model, values);
+  if (!IsExtent(taken) || !IsExtent(with) || taken == with) return;
+  RefuseAccess(sink, node, [&] {
+    return "reads " + ShapeText(model, taken) + " keys of " + NameText(model, keys) + " and " + ShapeText(model, with) +
+           " values of " + NameText(model, values) +
+           "; there is a value for each key; declare both with the same constants and parameters";
   });
 }
 

@@ -1,6 +1,7 @@
 // All of Penstock that needs no CUDA header.
 #pragma once
 
+#include "penstock/arg_max.h"
 #include "penstock/await.h"
 #include "penstock/compile_options.h"
 #include "penstock/count_of.h"
@@ -19,6 +20,8 @@
 #include "penstock/placement.h"
 #include "penstock/profile.h"
 #include "penstock/progress.h"
+#include "penstock/reduce_by_key.h"
+#include "penstock/reduce_rows.h"
 #include "penstock/replicated_state.h"
 #include "penstock/run.h"
 #include "penstock/runtime.h"

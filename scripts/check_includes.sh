@@ -19,10 +19,12 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
     else if (path ~ /^graph\/common\//)    { own = graph "common/";                                rule = "graph/common includes src/base and include/" }
     else if (path ~ /^graph\/plan\//)      { own = graph "(common|plan)/";                         rule = "graph/plan includes graph/common, src/base and include/" }
     else if (path ~ /^graph\/conflicts\//) { own = graph "(common|plan|conflicts)/";               rule = "graph/conflicts includes graph/common, graph/plan, src/base and include/" }
+    else if (path ~ /^graph\/formula\//)  { own = graph "(common|formula)/";                         rule = "graph/formula includes graph/common, src/base and include/" }
     else if (path ~ /^graph\/control\//)   { own = graph "(common|control)/";                         rule = "graph/control includes graph/common, src/base and include/" }
     else if (path ~ /^graph\/simulate\//) { own = graph "(common|plan|simulate)/";                  rule = "graph/simulate includes graph/common, graph/plan, src/base and include/" }
     else if (path ~ /^graph\/place\//)    { own = graph "(common|plan|conflicts|passes|simulate|place)/"; rule = "graph/place includes graph/common, graph/plan, graph/conflicts, graph/passes, graph/simulate, src/base and include/" }
-    else if (path ~ /^graph\/(declare|passes)\//) { split(path, part, "/"); own = graph "(common|plan|conflicts|" part[2] ")/"; rule = "graph/" part[2] " includes graph/common, graph/plan, graph/conflicts, src/base and include/" }
+    else if (path ~ /^graph\/declare\//) { own = graph "(common|plan|conflicts|formula|declare)/"; rule = "graph/declare includes graph/common, graph/plan, graph/conflicts, graph/formula, src/base and include/" }
+    else if (path ~ /^graph\/passes\//)  { own = graph "(common|plan|conflicts|passes)/";          rule = "graph/passes includes graph/common, graph/plan, graph/conflicts, src/base and include/" }
     else if (path ~ /^graph\/(checks|memory)\//)  { split(path, part, "/"); own = graph "(common|plan|conflicts|passes|" part[2] ")/"; rule = "graph/" part[2] " includes graph/common, graph/plan, graph/conflicts, graph/passes, src/base and include/" }
     else if (path ~ /^graph\//)         { own = "penstock/|graph/|src/base/";                      rule = "graph/ includes graph/, include/ and src/base" }
     else if (path ~ /^src\/base\//)     { own = "penstock/|src/base/";                             rule = "src/base includes only include/" }

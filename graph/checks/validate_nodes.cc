@@ -331,7 +331,7 @@ class NodeCheck {
                         "-D; it is called with an index of the extent; take int64_t, Index2 or Index3 to match");
     }
     if (node_.is_task) CheckTask();
-    if (device_ != nullptr && device_->is_cuda) CheckCompiledForCuda();
+    if (device_ != nullptr && device_->is_cuda && node_.code.source == nullptr) CheckCompiledForCuda();
   }
 
   void CheckTask() {

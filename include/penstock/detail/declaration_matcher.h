@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "penstock/detail/arguments.h"
+#include "penstock/detail/formula.h"
 #include "penstock/detail/model.h"
 #include "penstock/detail/replaceable.h"
 #include "penstock/export.h"
@@ -192,7 +193,7 @@ class PENSTOCK_EXPORT DeclarationMatcher {
 };
 
 // A node that is being declared again: each call compares a part of it, in the order in which they are made.
-class DeclarationMatcher::MatchedNode {
+class PENSTOCK_EXPORT DeclarationMatcher::MatchedNode {
  public:
   MatchedNode(DeclarationMatcher& matcher, const NodeRecord& was)
       : matcher_(matcher),
@@ -211,12 +212,7 @@ class DeclarationMatcher::MatchedNode {
   void Shape(const KernelShape& shape) { Match(decl().shape == shape); }
   template <class T, AccessMode M>
   PENSTOCK_HIDDEN void Access(const AccessOf<T, M>& access) {
-    const AccessRecord& was = matcher_.accesses_[access_++];
-    const bool is = access.state != nullptr
-                        ? matcher_.IsState(was.buffer, access.state.get())
-                        : was.buffer == access.buffer.index() && matcher_.model_.serial == access.buffer.graph();
-    Match(is && was.mode == M && was.unordered == access.unordered && was.uncopied == access.uncopied &&
-          was.whole == access.box.whole && (was.whole || IsSameBox(access.box)));
+    MatchAccess(access.buffer.index(), access.buffer.graph(), access, M);
   }
   template <class T>
   PENSTOCK_HIDDEN void Pattern(const T& value) {
@@ -231,6 +227,8 @@ class DeclarationMatcher::MatchedNode {
   }
   template <class F, class... Stored>
   PENSTOCK_HIDDEN void Spans() {}  // they follow from the code
+  // All of a Map; numbers of its formula are not values of a run, but code.
+  void Map(const FlatMap& map);
   // Takes over a functor unless the slot has one that captured the same.
   template <class F>
   PENSTOCK_HIDDEN void Functor(F& f) {
@@ -251,6 +249,15 @@ class DeclarationMatcher::MatchedNode {
 
  private:
   bool Match(bool same) { return matcher_.Match(same); }
+  // `access`: its box, State and marks.
+  template <class A>
+  PENSTOCK_HIDDEN void MatchAccess(int32_t buffer, uint32_t graph, const A& access, AccessMode mode) {
+    const AccessRecord& was = matcher_.accesses_[access_++];
+    const bool is = access.state != nullptr ? matcher_.IsState(was.buffer, access.state.get())
+                                            : was.buffer == buffer && matcher_.model_.serial == graph;
+    Match(is && was.mode == mode && was.unordered == access.unordered && was.uncopied == access.uncopied &&
+          was.whole == access.box.whole && (was.whole || IsSameBox(access.box)));
+  }
   void Changed(bool callable) { matcher_.Changed(static_cast<int32_t>(index_), callable); }
   const NodeDecl& decl() const { return matcher_.model_.nodes[index_]; }
   template <class Stored, class A>

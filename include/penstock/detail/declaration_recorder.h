@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "penstock/detail/arguments.h"
+#include "penstock/detail/formula.h"
 #include "penstock/detail/model.h"
 #include "penstock/export.h"
 
@@ -94,6 +95,9 @@ class PENSTOCK_EXPORT RecordedNode {
   PENSTOCK_HIDDEN void Callable(F& f) {
     decl_.code.callable = ShareCallable(f);
   }
+
+  // All of a Map.
+  void Map(const FlatMap& map);
 
   // The record, complete.
   NodeDecl& decl() { return decl_; }

@@ -16,6 +16,7 @@
 #include "penstock/detail/declaration_sink.h"
 #include "penstock/detail/declare_reduce.h"
 #include "penstock/detail/explain_arguments.h"
+#include "penstock/detail/formula.h"
 #include "penstock/detail/host_device.h"
 #include "penstock/detail/parallel_for.h"
 #include "penstock/export.h"
@@ -37,6 +38,8 @@ struct AccessTo {
   template <class T, AccessMode M>
   PENSTOCK_HIDDEN AccessTo(const AccessOf<T, M>& access)  // NOLINT: implicit
       : buffer(access.buffer.index()), graph(access.buffer.graph()), box(&access.box), state(access.state.get()) {}
+  PENSTOCK_HIDDEN AccessTo(const ErasedAccess& access)  // NOLINT: implicit
+      : buffer(access.buffer), graph(access.graph), box(&access.box), state(access.state.get()) {}
 };
 // Checks keep a mistake for Compile. What is no access of this graph is told with the node.
 //

@@ -24,6 +24,9 @@
 namespace penstock {
 
 class LaunchContext;
+namespace detail {
+struct Formula;
+}
 
 // Indices of a Model's records.
 using ParamId = detail::Id<struct ParamTag>;
@@ -204,9 +207,11 @@ struct NodeCode {
   // failure returns null and sets *error to the cudaError_t. Null if nvcc did not compile the call.
   const void* (*cuda_kernel)(const void* self, int* error) = nullptr;
   const void* cuda_self = nullptr;
-  // What a Kernel is compiled from at Compile; null: it is in the program. `cuda_self` then is its address, and
-  // `cuda_kernel` is null.
+  // What a Kernel or a Map is compiled from at Compile; null: it is in the program. `cuda_self` then is its address,
+  // and `cuda_kernel` is null.
   std::shared_ptr<const Source::Parts> source{};
+  // What a Map computes, also by its `source` and `range`; null: it is no Map. Its address is an argument of the node.
+  std::shared_ptr<const detail::Formula> formula{};
   // Variants that take the addresses of parameters (ArgDecl::ref) and read the values at run time. Null for a
   // ParallelFor without parameters.
   void (*indirect_range)(void* const* argv, int64_t first, int64_t end) = nullptr;

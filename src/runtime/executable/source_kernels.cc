@@ -39,7 +39,7 @@ void SourceKernels::Collect() {
   of_node_.assign(graph_.plan().nodes.size(), -1);
   for (const NodeId n : graph_.plan().nodes.ids()) {
     const graph::PlanNode& node = graph_.plan().nodes[n];
-    if (node.kind != graph::PlanKind::kKernel) continue;
+    if (node.kind != graph::PlanKind::kKernel && node.kind != graph::PlanKind::kParallelFor) continue;
     const Source::Parts* const source = graph_.model().nodes[node.decl].code.source.get();
     const std::string& architecture = graph_.device(node.device).info.architecture;
     if (source == nullptr || architecture.empty()) continue;

@@ -62,6 +62,8 @@ struct CompileOptions {
   // Executable::memory() reports what they take.
   int64_t device_bytes = 0;
   std::shared_ptr<Trace> trace{};  // records every run, on streams or in graphs (trace.h)
+  // Makes one kernel of several Maps where the Buffers between them are not needed then (map.h).
+  bool fuse_maps = true;
   bool profile = false;  // records every run for Runtime::Profile, also if RuntimeOptions::profile_spans is 0
   // Also runs the host code of every ParallelFor, and of every Kernel and Launch with a HostFallback, on copies of its
   // buffers, and fails the run if the results differ. Slow; adds nodes to the plan. Skips nodes that access a buffer

@@ -25,6 +25,14 @@ struct PENSTOCK_EXPORT SubmissionReport {
     // run has ended, and where a Repeat of a large body has one iteration, about which it decides when that begins.
     double iteration_us = 0;
   };
+  // Maps that are one kernel (map.h). Bytes are those of the largest extent that parameters allow.
+  struct Fused {
+    std::string name;  // of the node
+    std::string text;  // a sentence with the Maps, their lines, and the Buffers that are not needed
+    int64_t maps = 0;  // how many they are
+    int64_t traffic_bytes = 0;  // that a run does not read or write
+    int64_t memory_bytes = 0;  // of the Buffers that are not needed, in each slot
+  };
 
   Mode mode = Mode::kStream;  // the mode of runs; kAuto: both in turn, until the faster one is known
   // Under Mode::kAuto, how long a run took in each mode, from launch to the end of its work: medians in microseconds, 0
@@ -43,6 +51,7 @@ struct PENSTOCK_EXPORT SubmissionReport {
   int64_t nodes_switched = 0;  // nodes switched on or off, at 0.25 us each
   int64_t captures = 0;  // captures of Launch nodes: at Compile, for another argument, after a Get
   int64_t refreshes = 0;  // launches that copied the parameters of all nodes that read these by reference: 3.5 us
+  std::vector<Fused> fused;  // those of bodies of constructs included
   std::vector<Loop> loops;  // each before those in its body
   // Time in microseconds for the expensive steps: instantiating graphs (all of `graphs`), and captures.
   double instantiating_us = 0, capturing_us = 0;

@@ -27,6 +27,7 @@ std::string SubmissionReport::Text() const {
     absl::StrAppend(&text, "\n  loop '", loop.name, "': ", loop.iterations, " iterations");
     if (loop.iteration_us > 0) absl::StrAppendFormat(&text, " of %.1f us on average", loop.iteration_us);
   }
+  for (const Fused& map : fused) absl::StrAppend(&text, "\n  ", map.text);
   for (const std::string& note : notes) absl::StrAppend(&text, "\n  ", note);
   return text + "\n";
 }

@@ -72,11 +72,11 @@ void GraphCacheCore::Entry::FindPlaces() {
   nodes.resize(declared->nodes.size());
   const Program& program = core->graph().program();
   for (size_t c = 0; c < program.calls.size(); ++c) {
-    nodes[program.calls[c].decl].call = static_cast<int32_t>(c);
+    nodes[core->graph().DeclaredNode(program.calls[c].decl)].call = static_cast<int32_t>(c);
   }
   for (size_t f = 0; f < program.fills.size(); ++f) {
     const int32_t decl = core->graph().plan().nodes[program.fills[f].node].decl;
-    nodes[decl].fill = static_cast<int32_t>(f);
+    nodes[core->graph().DeclaredNode(decl)].fill = static_cast<int32_t>(f);
   }
   for (int s = 0; s < core->slots(); ++s) {
     RunSlot& slot = core->slot(s);

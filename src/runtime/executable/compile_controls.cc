@@ -30,6 +30,7 @@ CompileOptions OptionsOfPart(const CompileOptions& outer, const FoldedControl& c
   part.max_lanes = outer.max_lanes;
   part.resident = outer.resident;
   part.host_tolerance = outer.host_tolerance;
+  part.fuse_maps = outer.fuse_maps;
   if (control.on_device) {
     if (control.device >= 0) part.device = control.device;  // all of it is there
     return part;

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
 #include "graph/common/message.h"
+#include "graph/declare/fuse_maps.h"
 #include "graph/declare/host_check.h"
 #include "graph/place/figures.h"
 #include "penstock/status_macros.h"
@@ -88,6 +89,7 @@ absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile(const De
   }
   const graph::PlanOptions plan_options = PlanOptionsOf(wanted_);
   if (declared.model != nullptr) PENSTOCK_RETURN_IF_ERROR(graph::CheckGraph(*declared.model, plan_options));
+  PENSTOCK_RETURN_IF_ERROR(FuseMaps(plan_options));
   PENSTOCK_RETURN_IF_ERROR(AddHostChecks(plan_options));
   PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
   if (is_part_of_graph_) modes_.ChooseGraph();
@@ -263,7 +265,24 @@ absl::Status Compiler::MakePlan(graph::PlanOptions options) {
     options.placement = placed.placement;
     PENSTOCK_ASSIGN_OR_RETURN(plan, graph::MakePlan(model(), options, TellOfPasses()));
   }
+  for (const SubmissionReport::Fused& fused : modes_.fused()) plan.remarks.push_back(fused.text);
   context_.graph.SetPlan(std::move(plan), std::move(placed.candidates));
+  return absl::OkStatus();
+}
+
+absl::Status Compiler::FuseMaps(const graph::PlanOptions& plan_options) {
+  if (!options_.fuse_maps || !graph::HasMaps(model())) return absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(graph::CheckGraph(model(), plan_options));  // reports mistakes of the declared graph
+  std::optional<graph::FusedModel> fused = graph::FuseMaps(model());
+  if (!fused) return absl::OkStatus();
+  for (const graph::FusedMap& map : fused->fused) {
+    modes_.fused().push_back({.name = std::string(fused->model.nodes[map.node].name.view()),
+                              .text = graph::TextOf(map, model()),
+                              .maps = static_cast<int64_t>(map.maps.size()),
+                              .traffic_bytes = map.traffic_bytes,
+                              .memory_bytes = map.memory_bytes});
+  }
+  context_.graph.SetModel(std::make_shared<const Model>(std::move(fused->model)), std::move(fused->declared));
   return absl::OkStatus();
 }
 

@@ -70,6 +70,7 @@ class Compiler {
   void OpenLinks(Table<DeviceId, graph::PlanDevice>& devices) const;
   graph::PlanOptions PlanOptionsOf(Mode wanted);
   bool MayBePartitioned(Mode mode) const;
+  absl::Status FuseMaps(const graph::PlanOptions& plan_options);
   absl::Status AddHostChecks(const graph::PlanOptions& plan_options);
   absl::StatusOr<graph::PlacedPlan> MakePlacedPlan(const graph::PlanOptions& options) const;
   absl::Status MakePlan(graph::PlanOptions options);

@@ -142,6 +142,13 @@ bool ExecutableCore::HasFreeSlot() {
 SubmissionReport ExecutableCore::submission_report() const {
   SubmissionReport report = modes_.Report(pool_.slots());
   report.loops = LoopsOf(*this);
+  for (const ControlPart& part : parts()) {
+    for (SubmissionReport::Fused& fused : part.core->submission_report().fused) {
+      const auto same = [&](const SubmissionReport::Fused& other) { return other.name == fused.name; };
+      const bool known = std::any_of(report.fused.begin(), report.fused.end(), same);  // a loop has its body twice
+      if (!known) report.fused.push_back(std::move(fused));
+    }
+  }
   return report;
 }
 

@@ -32,6 +32,7 @@ class ModeSelection {
   void ChooseGraph() { report_.mode = Mode::kGraph; }
   Mode mode() const { return report_.mode; }
   std::vector<std::string>& notes() { return report_.notes; }
+  std::vector<SubmissionReport::Fused>& fused() { return report_.fused; }
   // Graphs could not be made.
   void FallBackToStreams(const absl::Status& why);
   // The mode that Mode::kAuto begins with, and with a trace keeps.

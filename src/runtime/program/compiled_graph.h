@@ -34,12 +34,18 @@ class CompiledGraph {
   CompiledGraph& operator=(const CompiledGraph&) = delete;
 
   // Compile calls these setters in this order.
-  void SetModel(std::shared_ptr<const Model> model) { model_ = std::move(model); }
+  // `declared`: of each node, the one of the model that was given before; none: the same.
+  void SetModel(std::shared_ptr<const Model> model, detail::Table<DeclId, DeclId> declared = {}) {
+    model_ = std::move(model);
+    declared_ = std::move(declared);
+  }
   // `placement`: between which ways to place the nodes Compile chose; empty: it did not.
   void SetPlan(graph::Plan plan, std::vector<PlacementReport::Candidate> placement);
   void SetProgram(Program program);
 
   const Model& model() const { return *model_; }
+  // The node as declared that a node of the model stands for; of several, the last.
+  DeclId DeclaredNode(DeclId node) const { return declared_.empty() ? node : declared_[node]; }
   const std::shared_ptr<const Model>& shared_model() const { return model_; }
   const graph::Plan& plan() const { return plan_; }
   const std::vector<PlacementReport::Candidate>& placement() const { return placement_; }
@@ -82,6 +88,7 @@ class CompiledGraph {
   const int64_t number_;
   host::EventCount& event_count_;
   std::shared_ptr<const Model> model_;
+  detail::Table<DeclId, DeclId> declared_;
   const std::shared_ptr<const std::string> label_;
   graph::Plan plan_;
   std::vector<PlacementReport::Candidate> placement_;

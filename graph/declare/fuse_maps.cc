@@ -157,12 +157,13 @@ class Groups {
     return true;
   }
 
+  // Their shape is that of the Buffers between them.
   bool AreAlike(const std::vector<DeclId>& maps) const {
     const NodeDecl& first = model_.nodes[maps[0]];
     return std::all_of(maps.begin(), maps.end(), [&](DeclId map) {
       const NodeDecl& node = model_.nodes[map];
-      return node.extent == first.extent && node.device == first.device && node.priority == first.priority &&
-             node.concurrency == first.concurrency && node.body == first.body;
+      return node.device == first.device && node.priority == first.priority && node.concurrency == first.concurrency &&
+             node.body == first.body;
     });
   }
   bool IsSmall(const std::vector<DeclId>& maps) const {

@@ -52,6 +52,7 @@ class Value {
       : term_(detail::ParamTerm(param)) {}
   // For the library.
   PENSTOCK_HIDDEN explicit Value(detail::SharedTerm term) : term_(std::move(term)) {}
+  // For the library: what it consists of.
   PENSTOCK_HIDDEN const detail::SharedTerm& term() const { return term_; }
 
  private:
@@ -70,9 +71,10 @@ PENSTOCK_HIDDEN auto Of(const A& from) {
   else return Value(Read(from, Box()));
 }
 
-// What an operand may be: a Value, a Read, a parameter, or a number. One of an operator's operands is a Value.
+// What an operand may be: a Value, a Read, a parameter, or a number.
 template <class A>
 concept Operand = detail::OperandOf<A>::kIs;
+// Operands of which one is not a number.
 template <class... A>
 concept Operands = (Operand<A> && ...) && (detail::OperandOf<A>::kIsValue || ...);
 

@@ -237,6 +237,13 @@ Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::Replicate
   ps::Scan(g, "scan of from", ps::CountOf(count, n), ps::Read(x), ps::Write(rest), ps::Plus(), 1, ps::kInclusive);
   ps::Transform(g, "transform", ps::Read(x), ps::Write(rest), IsPositive{});
   ps::Transform(g, "transform two", ps::Read(x), ps::Read(rest), ps::Write(rest), Plus{});
+  const auto floats = g.Param<float>("floats");
+  const auto u = ps::expr::Of(g.Input<float>("u", n)), v = ps::expr::Of(g.Input<float>("v", n), ps::Box());
+  const auto low = ps::expr::Select((u < v && !(u == 0)) || v >= 1, u - v * 2, 0.5) / u + ps::expr::Of(floats);
+  ps::Map(g, "map", ps::Write(g.Buffer<double>("mapped", n)), ps::expr::Cast<double>(-low + ps::expr::Abs(u)));
+  ps::Map(g, "map functions", ps::Write(g.Buffer<float>("functions", n)),
+          ps::expr::Pow(ps::expr::Sqrt(ps::expr::Exp(ps::expr::Log(ps::expr::Tanh(u)))), ps::expr::Clamp(v, 0, 1)));
+  ps::Map(g, "map bytes", ps::Write(g.Buffer<uint8_t>("bytes", n)), 7);
   g.ParallelFor("counted", ps::CountOf(ps::Read(few, ps::Slice({1}, {1})), n), Scale{}, alpha, ps::ReadWrite(rest));
   ps::Reduce(g, "reduce", replicas, Plus{}, 0);
   ps::Broadcast(g, "broadcast", replicas, 0);

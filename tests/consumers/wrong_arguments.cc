@@ -136,6 +136,24 @@ void Declare(ps::Graph& g, ps::ParamHandle<float> a, ps::BufferHandle<float> x, 
   ps::Select(g, "k", ps::Read(x), ps::Write(x), ps::Write(n), Either{});
   // the elements of a Select do not convert to the type of the result
   ps::Select(g, "k", ps::Read(x), ps::Write(p), ps::Write(n), IsLow{});
+  // the expression has another type than the elements that the Map writes
+  ps::Map(g, "m", ps::Write(x), ps::expr::Of(d) + 1);
+  // a Map writes uint8_t, int32_t, int64_t, float or double
+  ps::Map(g, "m", ps::Write(p), 1);
+  // a Map writes an expression of penstock/expr.h
+  ps::Map(g, "m", ps::Write(x), IsLow{});
+  // a Map writes a number with a fraction to integers
+  ps::Map(g, "m", ps::Write(n), 0.5);
+  // a number with a fraction stands beside integers
+  ps::Map(g, "m", ps::Write(n), ps::expr::Of(n) * 0.5);
+  // an unsigned number of 64 bits stands beside integers
+  ps::Map(g, "m", ps::Write(n), ps::expr::Of(n) * sizeof(int));
+  // expressions are of bool, uint8_t, int32_t, int64_t, float and double
+  ps::Map(g, "m", ps::Write(x), ps::expr::Of(g.Input<uint16_t>("u", 8)));
+  // Sqrt, Exp, Log, Tanh, Sin and Cos take a float or a double
+  ps::Map(g, "m", ps::Write(n), ps::expr::Sqrt(ps::expr::Of(n)));
+  // Pow takes floats or doubles
+  ps::Map(g, "m", ps::Write(n), ps::expr::Pow(ps::expr::Of(n), 2));
 }
 
 }  // namespace

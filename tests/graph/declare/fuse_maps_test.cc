@@ -138,6 +138,12 @@ TEST(FusedMaps, AreApartWhereTheBufferIsNeededOrTheOrderWouldChange) {
          Map(c.g, "out", Write(out), Of(c.x));
          Map(c.g, "z", Write(c.z), Of(out));
        }},
+      {"an Output in device memory between",
+       [&](Chain& c) {
+         auto out = c.g.Output<float>("out", kN, kDevice);
+         Map(c.g, "out", Write(out), Of(c.x));
+         Map(c.g, "z", Write(c.z), Of(out));
+       }},
       {"pinned memory between",
        [&](Chain& c) {
          auto p = c.g.Buffer<float>("p", kN, kPinned);
@@ -151,6 +157,12 @@ TEST(FusedMaps, AreApartWhereTheBufferIsNeededOrTheOrderWouldChange) {
        [&](Chain& c) {
          const NodeRef t = first(c);
          const NodeRef h = c.g.Host("h", [] {}).After(t);
+         second(c).After(h);
+       }},
+      {"After an earlier node",
+       [&](Chain& c) {
+         const NodeRef h = c.g.Host("h", [] {});
+         first(c);
          second(c).After(h);
        }},
       {"named by After",
@@ -265,6 +277,20 @@ void RunInOrder(const Model& model, Memory& memory) {
     }
     node.code.range(argv.data(), 0, range.width);
   }
+}
+
+TEST(FusedMaps, ReadWhatWasThereBeforeTheyWroteIt) {
+  Graph g("g");
+  auto x = g.InOut<int32_t>("x", kN), y = g.Output<int32_t>("y", kN);
+  auto t = g.Buffer<int32_t>("t", kN);
+  Map(g, "t", Write(t), Of(x));
+  Map(g, "x", Write(x), 3 * Of(x) - Of(t));
+  Map(g, "y", Write(y), Of(t));
+  ASSERT_EQ(Fused(g), "t + x + y; -t ");
+  Memory memory(3, std::vector<int32_t>(kN, 7));
+  RunInOrder(FuseMaps(g.model())->model, memory);
+  EXPECT_EQ(memory[0], std::vector<int32_t>(kN, 14));
+  EXPECT_EQ(memory[1], std::vector<int32_t>(kN, 7));
 }
 
 struct Double {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "graph/plan/plan.h"
 #include "tests/graph/oracle/model_builder.h"
@@ -98,11 +100,17 @@ TEST(DeclaredMap, TellsItsMistakesByItsName) {
               HasSubstr(too_large));
   EXPECT_THAT(mistake([&](Graph& g, Buffer x, Buffer z) { Map(g, At("m", 7), Write(z), chain(x, 100000)); }),
               HasSubstr(too_large));
-  EXPECT_THAT(mistake([&](Graph& g, Buffer x, Buffer z) {
-                auto sum = chain(x, 300);
-                for (int i = 0; i < 1000; ++i) sum = sum + expr::Select(sum < i, chain(x, 3), Of(x) + i);
-                Map(g, At("m", 7), Write(z), sum);
-              }),
+  // 3 operations for each term of a sum of pairs, but for the last.
+  const auto sum = [](Buffer x, int terms) {
+    std::vector<expr::Value<float>> all;
+    for (int i = 0; i < terms; ++i) all.push_back(Of(x) + i);
+    for (size_t step = 1; step < all.size(); step *= 2) {
+      for (size_t i = 0; i + step < all.size(); i += 2 * step) all[i] = all[i] + all[i + step];
+    }
+    return all[0];
+  };
+  EXPECT_EQ(mistake([&](Graph& g, Buffer x, Buffer z) { Map(g, At("m", 7), Write(z), sum(x, 341)); }), "");
+  EXPECT_THAT(mistake([&](Graph& g, Buffer x, Buffer z) { Map(g, At("m", 7), Write(z), sum(x, 342)); }),
               HasSubstr(too_large));
 }
 

@@ -102,7 +102,7 @@ check_wrong() {
     number=$((number + 1))
     if [[ $line == "  // "* ]]; then
       wanted+=("${line#*// }")
-    elif [[ $line == "  g."* ]]; then
+    elif [[ $line == "  g."* || $line == "  ps::"* ]]; then
       [[ ${#wanted[@]} -gt 0 ]] || { echo "$wrong:$number: no comment says what the errors should say"; return 1; }
       for text in "${wanted[@]}"; do
         grep -- "^$number"$'\t'".*$text" <<<"$errors" >/dev/null || { echo "$wrong:$number: no error says: $text"; return 1; }

@@ -73,7 +73,7 @@ class Rewriter {
   // Whether the node can be checked; otherwise adds to `skipped_`.
   bool Checkable(DeclId n) {
     const std::span<const BoxRef> accesses = boxes_[n];
-    const auto working = static_cast<size_t>(in_.nodes[n].working);
+    const auto working = static_cast<size_t>(in_.nodes[n].tiles.working);
     bool writes = false, prepares = false;
     for (size_t i = 0; i < accesses.size(); ++i) {
       const BufferId buffer = accesses[i].buffer;
@@ -229,7 +229,7 @@ class Rewriter {
     }
     for (size_t i = 0; i < node.accesses.size(); ++i) {
       const AccessDecl& access = node.accesses[i];
-      if (aside[i].mine < 0 || access.mode == AccessMode::kScratch || static_cast<int>(i) == node.working) continue;
+      if (aside[i].mine < 0 || access.mode == AccessMode::kScratch || static_cast<int>(i) == node.tiles.working) continue;
       const BufferDecl& of = Buffer(access);
       HostCheck::Output& output = callable->outputs.emplace_back();
       output = {std::string(of.name.view()), of.type, ArgOf(node, i), check.args.size(), 0, !Reads(access.mode)};

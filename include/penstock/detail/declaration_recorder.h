@@ -43,10 +43,7 @@ class PENSTOCK_EXPORT RecordedNode {
     decl_.later = later;
   }
   // How many leaves a block takes, and which access the host code uses in another way than the device's; -1: none.
-  void Tiles(int leaves, int working) {
-    decl_.leaves_of_block = leaves;
-    decl_.working = working;
-  }
+  void Tiles(int leaves, int working) { decl_.tiles = {leaves, working}; }
   // How many Views a table has room for whose type does not say; 0: as many as it has.
   void RoomForViews(int64_t room) { views_room_ = room; }
   // How a kernel is launched, or the block of a Task.

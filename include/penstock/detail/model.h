@@ -242,6 +242,12 @@ struct NodeOptions {
   friend bool operator==(const NodeOptions&, const NodeOptions&) = default;
 };
 
+// How a device takes the leaves of a ParallelFor.
+struct TilesDecl {
+  int leaves_of_block = 1;  // how many a block takes at a time
+  int working = -1;  // the access whose contents differ on hosts and devices (detail/look_back.h); -1: none
+};
+
 struct NodeDecl : NodeOptions {
   explicit NodeDecl(Name n, NodeKind k = NodeKind::kHost) : name(std::move(n)), kind(k) {}
 
@@ -257,8 +263,7 @@ struct NodeDecl : NodeOptions {
   int functor_rank = 0;  // ParallelFor: rank of the index the functor takes
   int level = 0;  // ParallelFor: the level of a Reduce or a Scan (detail/reduce_tree.h), from 1; 0: it is none
   bool by_rows = false;  // its leaves do not reach beyond a row (detail/scan_tree.h)
-  int leaves_of_block = 1;  // how many of them a block of a device takes at a time
-  int working = -1;  // the access whose contents differ on hosts and devices (detail/look_back.h); -1: none
+  TilesDecl tiles{};
   bool later = false;  // a node of the same Reduce or Scan came before it, where mistakes are reported
   KernelShape shape{};  // Kernel, and of a Task its one block
   double runs = 1;  // kConditional, kControl: about how many nodes of its bodies do, in all iterations

@@ -229,7 +229,8 @@ class Rewriter {
     }
     for (size_t i = 0; i < node.accesses.size(); ++i) {
       const AccessDecl& access = node.accesses[i];
-      if (aside[i].mine < 0 || access.mode == AccessMode::kScratch || static_cast<int>(i) == node.tiles.working) continue;
+      if (aside[i].mine < 0 || access.mode == AccessMode::kScratch || static_cast<int>(i) == node.tiles.working)
+        continue;
       const BufferDecl& of = Buffer(access);
       HostCheck::Output& output = callable->outputs.emplace_back();
       output = {std::string(of.name.view()), of.type, ArgOf(node, i), check.args.size(), 0, !Reads(access.mode)};

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that the pages of the tutorial and the cookbook show what their programs are and print.
+"""Checks that the pages of the tutorial, the cookbook and the examples show what their programs are and print.
 
   scripts/check_snippets.py [ROOT]               every ```cpp block of docs/tutorial/N-*.md stands, line by line, in one
                                                  of the files examples/tutorial/N_*, and every one of
-                                                 docs/howto/cookbook/NAME.md in one of examples/cookbook/NAME*; how far
-                                                 it is indented is free
+                                                 docs/howto/cookbook/NAME.md in one of examples/cookbook/NAME*, and every
+                                                 one of examples/NAME/README.md in one of examples/NAME/*.cc; how far it
+                                                 is indented is free
   scripts/check_snippets.py --run PAGE PROGRAM [ARGUMENT...]
                                                  PROGRAM succeeds, and prints what the ```text block of PAGE shows; where
                                                  the block is opened by ```text numbers vary, numbers may differ
@@ -47,6 +48,9 @@ def pages_of(root):
     for page in sorted((root / "docs/howto/cookbook").glob("*.md")):
         if page.stem != "README":
             yield page, sorted((root / "examples/cookbook").glob(f"{page.stem}*"))
+    for page in sorted((root / "examples").glob("*/README.md")):
+        if blocks(page, "cpp"):
+            yield page, sorted(page.parent.glob("*.cc"))
 
 
 def check_pages(root):
@@ -64,7 +68,7 @@ def check_pages(root):
             print(f"{page.relative_to(root)}:{number}: {what}")
             faults += 1
     outcome = f"{faults} broken snippets" if faults else f"{count} snippets hold"
-    print(f"{len(pages)} pages of the tutorial and the cookbook: {outcome}")
+    print(f"{len(pages)} pages of the tutorial, the cookbook and the examples: {outcome}")
     return 1 if faults else 0
 
 

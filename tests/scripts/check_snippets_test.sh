@@ -103,6 +103,21 @@ refused "docs/howto/cookbook/add.md:3: these lines are not in add.cc or add_two.
 move_to_cookbook && mv "$tree/docs/howto/cookbook/add.md" "$tree/docs/howto/cookbook/sum.md"
 refused "docs/howto/cookbook/sum.md:3: these lines are not in any program" check "$tree"
 
+# The page beside an example shows the sources beside it, or no code.
+move_to_examples() {
+  plant
+  mkdir -p "$tree/examples/add"
+  mv "$page" "$tree/examples/add/README.md"
+  mv "$source" "$tree/examples/add/add.cc"
+  mv "$tree/examples/tutorial/1_two.h" "$tree/examples/add/two.cc"
+}
+move_to_examples
+passed check "$tree"
+move_to_examples && sed -i 's/sum += i/sum -= i/' "$tree/examples/add/add.cc"
+refused "examples/add/README.md:3: these lines are not in add.cc or two.cc" check "$tree"
+move_to_examples && sed -i 's/```cpp/```/' "$tree/examples/add/README.md"
+passed check "$tree"
+
 # The output.
 plant && sed -i 's/is 3/is 4/' "$program"
 refused "1-add.md shows" check --run "$page" "$program"

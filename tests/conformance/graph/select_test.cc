@@ -36,13 +36,13 @@ class Selects : public GraphConformance {
  protected:
   std::vector<int64_t> Extents() const {
     std::vector<int64_t> extents{0, 1, 2, 31, 33, 256, 1000, 2047, 2048, 2049, 4096, 4097, 6151};
-    if (!GetParam().ring && !GetParam().checked) extents.push_back(kMost), extents.push_back(kMost / 6);
+    if (!GetParam().ring && !GetParam().checked) extents.push_back(kMost);
     return extents;
   }
 };
 
 TEST_P(Selects, KeepTheOrderAndCount) {
-  for (const int32_t bound : {-2'000'000, -900'000, 0, 2'000'000}) {
+  for (const int32_t bound : {-2'000'000, 0, 2'000'000}) {
     Graph g("select");
     auto n = g.Param<int64_t>("n", AtMost(kMost));
     auto x = g.Input<int32_t>("x", n);

@@ -69,6 +69,7 @@ Profile WholeProfile() {
                   .nodes_switched = 15,
                   .captures = 16,
                   .refreshes = 17,
+                  .fused = {},
                   .loops = {{.name = "solve", .iterations = 18, .iteration_us = 3.5}},
                   .instantiating_us = 4.5,
                   .capturing_us = 5.5};

@@ -87,7 +87,8 @@ void CheckCount(const DeclarationSink& sink, const Name& node, const char* what,
 void DeclareCount(const DeclarationSink& sink, const Name& output, BufferHandle<void> count, const Box& box,
                   const std::shared_ptr<const StateRecord>& state, CountDecl& decl) {
   const Model& model = sink.model();
-  const AccessTo to(AccessOf<void, AccessMode::kRead>{.buffer = count, .box = box, .state = state});
+  const AccessOf<void, AccessMode::kRead> access{.buffer = count, .box = box, .state = state};
+  const AccessTo to(access);  // which points into it
   const auto refuse = [&](auto text) {
     sink.Visit(
         [&](auto& into) { into.Refuse([&] { return graph::Prefix(model, "buffer", output) + ": " + text(); }); });

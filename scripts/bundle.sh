@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=$1 bundle=$2
-most=30 # MiB, packed; each program holds the library, and a large dictionary keeps one copy
+most=40 # MiB, packed; each program holds the library, and a large dictionary keeps one copy
 
 rm -rf "$bundle"
 mkdir -p "$bundle/lib"

@@ -346,9 +346,13 @@ class NodeCheck {
   void CheckCompiledForCuda() {
     if (node_.code.cuda_kernel != nullptr) return;
     const std::string place = Where(node_.name.source());
-    AddOnDevice(absl::StatusCode::kFailedPrecondition,
-                "declared in " + place.substr(0, place.rfind(':')) +
-                    ", which nvcc did not compile; compile this file as CUDA or pin the node to a host device");
+    AddOnDevice(
+        absl::StatusCode::kFailedPrecondition,
+        "declared in " + place.substr(0, place.rfind(':')) +
+            ", which nvcc did not compile; compile this file as CUDA or pin the node to a host device" +
+            (node_.code.algorithm.size == 0 ? ""
+                                            : "; without nvcc there are algorithms over int32_t, int64_t, float, "
+                                              "double and uint8_t, of which docs/howto/algorithms.md has a list"));
   }
 
   void CheckKernel() {

@@ -4,6 +4,7 @@
 //   ps::Histogram(graph, "ages", ps::Read(ages), ps::Write(counts), ps::EvenBins(0.f, 100.f, 50));
 //
 // Elements  are those of a buffer, a State or a box of one to three dimensions, each counted once.
+//           With ps::CountOf(count, n) before them, they are the first of one dimension.
 // Bins      are numbered from 0, as many as there are counts. The functor is trivially copyable, with a const
 //           PENSTOCK_HOST_DEVICE operator() that makes the number of a bin, of any integer type, of an element; an
 //           element of no bin is not counted.
@@ -24,6 +25,7 @@
 #include <type_traits>
 
 #include "penstock/access.h"
+#include "penstock/count_of.h"
 #include "penstock/detail/declare_histogram.h"
 #include "penstock/detail/host_device.h"
 #include "penstock/export.h"
@@ -84,7 +86,14 @@ class EvenBins {
 template <class T, class C, class F, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
 PENSTOCK_HIDDEN NodeSequence Histogram(Graph& graph, const Name& name, const AccessOf<T, AccessMode::kRead>& from,
                                        const AccessOf<C, AccessMode::kWrite>& counts, F bin) {
-  return detail::HistogramDeclaration::Declare<kNvcc>(graph, name, from, counts, bin);
+  return detail::HistogramDeclaration::Declare<kNvcc>(graph, name, detail::NoCount(), from, counts, bin);
+}
+// The same of the first elements of one dimension, as many as a count says that only the device knows (count_of.h).
+template <class N, class T, class C, class F, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+PENSTOCK_HIDDEN NodeSequence Histogram(Graph& graph, const Name& name, const CountedExtent<N>& of,
+                                       const AccessOf<T, AccessMode::kRead>& from,
+                                       const AccessOf<C, AccessMode::kWrite>& counts, F bin) {
+  return detail::HistogramDeclaration::Declare<kNvcc>(graph, name, of, from, counts, bin);
 }
 
 }  // namespace penstock

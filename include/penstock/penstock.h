@@ -3,6 +3,7 @@
 
 #include "penstock/arg_max.h"
 #include "penstock/await.h"
+#include "penstock/compared.h"
 #include "penstock/compile_options.h"
 #include "penstock/count_of.h"
 #include "penstock/device_share.h"

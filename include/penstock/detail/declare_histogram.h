@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "penstock/detail/algorithm_code.h"
 #include "penstock/detail/declare_algorithm.h"
 #include "penstock/detail/declare_reduce.h"
 #include "penstock/detail/histogram_bins.h"
@@ -19,28 +20,46 @@ PENSTOCK_EXPORT void CheckCounts(const DeclarationSink& sink, const Name& node, 
 
 class HistogramDeclaration {
  public:
-  template <bool kNvcc, class G, class T, class C, class F>
-  PENSTOCK_HIDDEN static NodeSequence Declare(G& graph, const Name& name, const AccessOf<T, AccessMode::kRead>& from,
+  // `count`: none, or a CountedExtent.
+  template <bool kNvcc, class G, class Count, class T, class C, class F>
+  PENSTOCK_HIDDEN static NodeSequence Declare(G& graph, const Name& name, const Count& count,
+                                              const AccessOf<T, AccessMode::kRead>& from,
                                               const AccessOf<C, AccessMode::kWrite>& counts, const F& bin) {
     constexpr bool kFits = Check<T, C, F>();
     const DeclarationSink sink = AlgorithmDeclaration::Sink(graph);
     const Name node = AlgorithmDeclaration::InScope(graph, name);
     CheckCounts(sink, node, counts);
     CheckInPlace(sink, node, from, counts, false);
-    const SourceLine& at = name.source();
-    const NodeRef zero = graph.Fill(Name("zero", at.file, at.line).In(name), counts, C{0});
-    const int64_t most = MostElements(graph.model(), FindAccessed(graph.model(), from).extent);
-    const AccessOf<C, AccessMode::kReadWrite> both{counts.buffer, counts.box, counts.unordered, counts.state};
-    if constexpr (kFits) {
-      return {zero, graph.Kernel(name, &CountBins<kNvcc, T, C, F>, ShapeOfHistogram(most), from, both, bin)
-                        .HostFallback(&CountBinsOnHost<T, C, F>)
-                        .After(zero)};  // also where the counts are Unordered
-    } else {
+    CheckCountOf(sink, node, count, from, counts);
+    if constexpr (!kFits) {
       __builtin_unreachable();  // does not compile
+    } else if constexpr (std::is_same_v<Count, NoCount>) {
+      return Nodes<kNvcc>(graph, name, bin, from, counts);
+    } else {
+      return Nodes<kNvcc>(graph, name, bin, from, counts, count.count);
     }
   }
 
  private:
+  template <bool kNvcc, class G, class T, class C, class F, class... N>
+  PENSTOCK_HIDDEN static NodeSequence Nodes(G& graph, const Name& name, const F& bin,
+                                            const AccessOf<T, AccessMode::kRead>& from,
+                                            const AccessOf<C, AccessMode::kWrite>& counts,
+                                            const AccessOf<N, AccessMode::kRead>&... count) {
+    const SourceLine& at = name.source();
+    const NodeRef zero = graph.Fill(Name("zero", at.file, at.line).In(name), counts, C{0});
+    const int64_t most = MostElements(graph.model(), FindAccessed(graph.model(), from).extent);
+    const AccessOf<C, AccessMode::kReadWrite> both{counts.buffer, counts.box, counts.unordered, counts.state};
+    FallbackNode<View<const T>, View<C>, F, View<const N>...> counted =
+        AlgorithmDeclaration::Declare(graph, name, NodeKind::kKernel, [&](auto& to) {
+          to.Code(
+              CodeOfKernel<kNvcc, AlgorithmOf<HistogramDeclaration, T, C, F, N...>>(&CountBins<kNvcc, T, C, F, N...>));
+          to.Shape(ShapeOfHistogram(most));
+          to.template Arguments<View<const T>, View<C>, F, View<const N>...>(from, both, bin, count...);
+        });
+    // After the zeros, also where the counts are Unordered.
+    return {zero, counted.HostFallback(&CountBinsOnHost<T, C, F, N...>).After(zero)};
+  }
   template <class T, class C, class F>
   PENSTOCK_HIDDEN static constexpr bool Check() {
     static_assert(std::is_integral_v<C> && (sizeof(C) == 4 || sizeof(C) == 8),

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "penstock/detail/algorithm_code.h"
 #include "penstock/detail/declare_algorithm.h"
 #include "penstock/detail/declare_reduce.h"
 #include "penstock/detail/radix_sort.h"
@@ -137,7 +138,8 @@ class SortDeclaration {
     CallOfSort<kNvcc, K, V> call{options.descending};
     FallbackNode<ViewStoredT<A>...> node =
         AlgorithmDeclaration::Declare(graph, std::move(name), NodeKind::kLaunch, [&](auto& to) {
-          to.Code({.call = &CallLaunch<CallOfSort<kNvcc, K, V>, ViewStoredT<A>...>});
+          to.Code(CodeOfLaunch<kNvcc, AlgorithmOf<SortDeclaration, K, V>>(
+              &CallLaunch<CallOfSort<kNvcc, K, V>, ViewStoredT<A>...>));
           to.template Arguments<ViewStoredT<A>...>(args...);
           to.Callable(call);
         });

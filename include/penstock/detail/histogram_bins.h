@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "penstock/detail/counted.h"
 #include "penstock/detail/host_device.h"
 #include "penstock/export.h"
 #include "penstock/node.h"
@@ -26,8 +27,16 @@ inline KernelShape ShapeOfHistogram(int64_t most) {
   return {false, Dim(0), {Dim(blocks), Dim(1), Dim(1)}, {kHistogramThreads, 1, 1}, 0};
 }
 
-template <class T, class C, class F>
-PENSTOCK_HIDDEN void CountBinsOnHost(View<const T> from, View<C> counts, const F& bin) {
+// The first elements, as many as the count says, if there is one.
+template <class T, class... N>
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline View<const T> FirstOf(View<const T> from, const View<const N>&... count) {
+  ((from.width = CountWithin(count(0), from.width)), ...);
+  return from;
+}
+
+template <class T, class C, class F, class... N>
+PENSTOCK_HIDDEN void CountBinsOnHost(View<const T> from, View<C> counts, const F& bin, const View<const N>&... count) {
+  from = FirstOf(from, count...);
   for (int64_t z = 0; z < from.depth; ++z) {
     for (int64_t y = 0; y < from.height; ++y) {
       const T* const row = from.data + z * from.slice + y * from.pitch;
@@ -157,13 +166,14 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void CountAll(const View<const T>& fr
 #endif
 
 // The kernel. Where nvcc does not compile it, it is only a name for the node.
-template <bool kNvcc, class T, class C, class F>
+template <bool kNvcc, class T, class C, class F, class... N>
 PENSTOCK_HIDDEN PENSTOCK_KERNEL CountBins([[maybe_unused]] View<const T> from, [[maybe_unused]] View<C> counts,
-                                          [[maybe_unused]] F bin) {
+                                          [[maybe_unused]] F bin, [[maybe_unused]] View<const N>... count) {
 #if defined(__CUDACC__)
   __shared__ unsigned shared[kHistogramBins];
-  if (counts.width <= kHistogramBins) CountAll(from, BinCounter<true, C, F>(shared, counts, bin));
-  else CountAll(from, BinCounter<false, C, F>(shared, counts, bin));
+  const View<const T> first = FirstOf(from, count...);
+  if (counts.width <= kHistogramBins) CountAll(first, BinCounter<true, C, F>(shared, counts, bin));
+  else CountAll(first, BinCounter<false, C, F>(shared, counts, bin));
 #endif
 }
 #undef PENSTOCK_KERNEL

@@ -222,6 +222,8 @@ struct NodeCode {
   const void* cuda_region = nullptr;
   const void* cuda_task = nullptr;
   const char* cuda_task_variable = nullptr;
+  // Of a node of an algorithm: what it is an instance of (algorithm_code.h); no type: it is no algorithm's.
+  TypeInfo algorithm{};
   // The callable of a Host or Launch node. `launch` is null for Host nodes.
   std::shared_ptr<void> callable{};
   absl::Status (*call)(void* callable, LaunchContext* launch, void* const* argv) = nullptr;

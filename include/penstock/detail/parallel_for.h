@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "penstock/detail/algorithm_code.h"
 #include "penstock/detail/arguments.h"
 #include "penstock/detail/counted.h"
 #include "penstock/export.h"
@@ -282,6 +283,10 @@ PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code, [[maybe_unused]] int64_t roo
   code.cuda_self = KernelWithRoom<kRank, kRooms, F, ViewStoredT<A>...>(room);
   if constexpr (kTakesParams) code.cuda_self_indirect = KernelWithRoom<kRank, kRooms, F, RefStoredT<A>...>(room);
 #endif
+  if constexpr (kTakesLeaves<F>) {
+    code.algorithm = TypeOf<LeavesOf<kRank, F, ViewStoredT<A>...>>();
+    if constexpr (!kNvcc) UseCompiledCode(code);
+  }
 }
 
 // Fills in the code for declared arguments A and an index of `rank`, which the functor takes. It is instantiated for

@@ -163,6 +163,28 @@ TEST_P(Histograms, OfElementsWithoutADefault) {
   CountsAreRight<uint32_t>(10, OfOdd(), std::vector<Odd>(kMost, Odd(3)));
 }
 
+// Counts below 0 and above the maximum are the nearer end.
+TEST_P(Histograms, OfTheFirstElementsThatACountSays) {
+  Graph g("first");
+  auto count = g.Input<int32_t>("count", 2);
+  auto x = g.Input<uint8_t>("x", kMost);
+  auto counts = g.Output<int32_t>("counts", 256);
+  const AccessOf<int32_t, AccessMode::kRead> second = Read(count, Slice(1, 1));
+  Histogram(g, "bins", CountOf(second, kMost), Read(x), Write(counts), OwnBin());
+  auto exec = runtime_->Compile(g, {.check_against_host = true});
+  ASSERT_OK(exec.status());
+  const std::vector<uint8_t> all = RandomOf<uint8_t>();
+  for (const int32_t n : {0, 1, 1000, 30'003, -5, 30'010}) {
+    const std::vector<int32_t> given{3, n};
+    std::vector<int32_t> found(256, 77), expected(256);
+    for (int32_t i = 0; i < std::min<int32_t>(n, kMost); ++i) ++expected[all[static_cast<size_t>(i)]];
+    auto run = exec->Launch(exec->bindings().Set(count, given).Set(x, all).Set(counts, found));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait());
+    EXPECT_EQ(found, expected) << n;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Host, Histograms, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, Histograms, testing::ValuesIn(CudaTargets()), NameOfTarget);
 

@@ -356,6 +356,15 @@ TEST(DeclaredHistogram, IsTwoNodesAndHasOneDimensionOfCounts) {
             "graph 'g' node 'other' (a.cc:6): writes {2, 128} counts to 'z' (a.cc:7); the bins of a Histogram have one "
             "dimension; name a buffer or a box of one");
 }
+TEST(DeclaredHistogram, OfACountHasTheMaximumOfItsElements) {
+  Graph g("g");
+  auto x = g.Input<uint8_t>(At("x", 1), 100);
+  auto count = g.Input<int32_t>("count", 1);
+  Histogram(g, At("h", 5), CountOf(count, 100), Read(x), Write(g.Output<int32_t>("y", 256)), OwnBin());
+  EXPECT_EQ(MistakesOf(g), "OK");
+  Histogram(g, At("other", 6), CountOf(count, 99), Read(x), Write(g.Output<int32_t>("z", 256)), OwnBin());
+  EXPECT_NE(MistakesOf(g).find("node 'other' (a.cc:6)"), std::string::npos) << MistakesOf(g);
+}
 
 struct IsHot {
   PENSTOCK_HOST_DEVICE bool operator()(float x) const { return x > 1; }

@@ -1,0 +1,67 @@
+// Predicates for Select: whether an element compares with a number as they say.
+//
+//   ps::Select(graph, "late", ps::Read(times), ps::Write(late), ps::Write(count), ps::GreaterThan(0.5f));
+//
+// They are functors of one type for each type of number, so that the library has the kernels for them where nvcc
+// compiles nothing (docs/howto/algorithms.md). The number must have the elements' type; a NaN compares as in C++.
+//
+// Threads: plain values.
+#pragma once
+
+#include "penstock/detail/cplusplus20.h"
+
+#include <cstdint>
+#include <type_traits>
+
+#include "penstock/detail/host_device.h"
+#include "penstock/export.h"
+
+namespace penstock {
+
+enum class Comparison : uint8_t { kLess, kLessOrEqual, kGreater, kGreaterOrEqual, kEqual, kNotEqual };
+
+template <class T>
+struct Compared {
+  static_assert(std::is_arithmetic_v<T>, "penstock: elements are compared with a number");
+  Comparison how;
+  T with;
+
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE bool operator()(T x) const {
+    switch (how) {
+      case Comparison::kLess: return x < with;
+      case Comparison::kLessOrEqual: return x <= with;
+      case Comparison::kGreater: return x > with;
+      case Comparison::kGreaterOrEqual: return x >= with;
+      case Comparison::kEqual: return x == with;
+      case Comparison::kNotEqual: break;
+    }
+    return x != with;
+  }
+};
+
+template <class T>
+PENSTOCK_HIDDEN constexpr Compared<T> LessThan(T number) {
+  return {Comparison::kLess, number};
+}
+template <class T>
+PENSTOCK_HIDDEN constexpr Compared<T> LessOrEqual(T number) {
+  return {Comparison::kLessOrEqual, number};
+}
+template <class T>
+PENSTOCK_HIDDEN constexpr Compared<T> GreaterThan(T number) {
+  return {Comparison::kGreater, number};
+}
+template <class T>
+PENSTOCK_HIDDEN constexpr Compared<T> GreaterOrEqual(T number) {
+  return {Comparison::kGreaterOrEqual, number};
+}
+template <class T>
+PENSTOCK_HIDDEN constexpr Compared<T> EqualTo(T number) {
+  return {Comparison::kEqual, number};
+}
+template <class T>
+PENSTOCK_HIDDEN constexpr Compared<T> NotEqualTo(T number) {
+  return {Comparison::kNotEqual, number};
+}
+
+}  // namespace penstock

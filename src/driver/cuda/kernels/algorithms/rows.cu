@@ -1,0 +1,30 @@
+// ReduceRows: see declare.h.
+#include "penstock/reduce_rows.h"
+#include "src/driver/cuda/kernels/algorithms/declare.h"
+
+namespace penstock::detail {
+namespace {
+
+template <class T, class V, class Op>
+void DeclareRowsBy(Graph& graph) {
+  for (const int64_t width : {int64_t{1}, kWidth}) {
+    ReduceRows(graph, "rows", Read(graph.Input<T>("from", {kRows, width})), LineTo<V>(graph, kRows), Op());
+  }
+}
+template <class T>
+void DeclareRowsOf(Graph& graph) {
+  DeclareRowsBy<T, T, Plus>(graph);
+  DeclareRowsBy<T, T, Min>(graph);
+  DeclareRowsBy<T, T, Max>(graph);
+}
+
+}  // namespace
+
+void DeclareRows(Graph& graph) {
+  DeclareRowsOf<int32_t>(graph);
+  DeclareRowsOf<int64_t>(graph);
+  DeclareRowsOf<float>(graph);
+  DeclareRowsOf<double>(graph);
+}
+
+}  // namespace penstock::detail

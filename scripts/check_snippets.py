@@ -4,11 +4,13 @@
   scripts/check_snippets.py [ROOT]               every ```cpp block of docs/tutorial/N-*.md stands, line by line, in one
                                                  of the files examples/tutorial/N_*, and every one of
                                                  docs/howto/cookbook/NAME.md in one of examples/cookbook/NAME*, and every
-                                                 one of examples/NAME/README.md in one of examples/NAME/*.cc; how far it
-                                                 is indented is free
+                                                 one of examples/NAME/README.md in one of examples/NAME/*.cc, and every
+                                                 one of another page examples/NAME/PAGE.md in one of
+                                                 examples/NAME/PAGE*.cc; how far it is indented is free
   scripts/check_snippets.py --run PAGE PROGRAM [ARGUMENT...]
                                                  PROGRAM succeeds, and prints what the ```text block of PAGE shows; where
-                                                 the block is opened by ```text numbers vary, numbers may differ
+                                                 the block is opened by ```text numbers vary, numbers may differ, and
+                                                 so may the spaces before them
 """
 import re
 import subprocess
@@ -48,9 +50,9 @@ def pages_of(root):
     for page in sorted((root / "docs/howto/cookbook").glob("*.md")):
         if page.stem != "README":
             yield page, sorted((root / "examples/cookbook").glob(f"{page.stem}*"))
-    for page in sorted((root / "examples").glob("*/README.md")):
+    for page in sorted((root / "examples").glob("*/*.md")):
         if blocks(page, "cpp"):
-            yield page, sorted(page.parent.glob("*.cc"))
+            yield page, sorted(page.parent.glob("*.cc" if page.stem == "README" else f"{page.stem}*.cc"))
 
 
 def check_pages(root):
@@ -84,7 +86,7 @@ def check_run(page, command):
         return 1
     _, wanted, rest = shown[0]
     seen = ran.stdout.rstrip("\n")
-    numbers = re.compile(r"\d+(\.\d+)?")
+    numbers = re.compile(r" *\d+(\.\d+)?")
     if rest == "numbers vary":
         same = numbers.sub("0", wanted) == numbers.sub("0", seen)
     else:

@@ -2,7 +2,7 @@
 # Runs the bundle's tests on this machine's GPUs; a test that finds no device fails instead of skipping.
 #
 #   scripts/gpu_test.sh              every test program, the photo job against its reference, the demo, gemv_step,
-#                                    cholesky, mlp and the tutorial
+#                                    cholesky, the tutorial, the primer, mlp, log_analytics and k_means
 #   scripts/gpu_test.sh --sanitize   conformance_tests and gpu_tests under compute-sanitizer: memory errors and races in
 #                                    stream-ordered memory, then races inside kernels. Tests named *Fault* break the
 #                                    device on purpose and stay out; so does the one that destroys a stream with work
@@ -109,11 +109,12 @@ with_libraries() {
 }
 with_libraries gemv_step "a cuBLAS call and a kernel, replayed, against a plain loop" --devices cuda:0 --steps 300
 with_libraries cholesky "a matrix in tiles on all GPUs, against a plain factor" --devices cuda --size 128
-say "tutorial and mlp: each program checks its own results"
-mapfile -t tutorial < <("$bundle/examples/small_examples" --list | grep -E '^(tutorial_|mlp$)')
-[[ " ${tutorial[*]-} " == *" tutorial_"*" mlp "* || " ${tutorial[*]-} " == *" mlp tutorial_"* ]] ||
-  { echo "   small_examples lacks the tutorial or mlp"; failed=1; }
-for program in ${tutorial[@]+"${tutorial[@]}"}; do
+say "tutorial, primer and other small examples: each program checks its own results"
+mapfile -t small < <("$bundle/examples/small_examples" --list | grep -E '^(tutorial_|primer_|mlp$|log_analytics$|k_means$)')
+for wanted in tutorial_ primer_ mlp log_analytics k_means; do
+  [[ " ${small[*]-}" == *" $wanted"* ]] || { echo "   small_examples lacks $wanted"; failed=1; }
+done
+for program in ${small[@]+"${small[@]}"}; do
   if ! PENSTOCK_DEVICES=cuda timeout -k 10 400 "$bundle/examples/small_examples" "$program" >"$results/$program.out" 2>&1; then
     echo "   $program failed:"
     failed=1

@@ -15,7 +15,7 @@ function(penstock_cuda_objects target)
     cmake_path(GET source STEM name)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
     add_custom_command(OUTPUT ${object}
-      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${PENSTOCK_NVCC} -c -std=c++20 -DNDEBUG ${arch} -Xcompiler=${host}
+      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${PENSTOCK_NVCC} -c -std=c++20 -DNDEBUG --compress-mode=size ${arch} -Xcompiler=${host}
               -diag-suppress=2810 -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
               "$<$<BOOL:${includes}>:-I$<JOIN:${includes},;-I>>" -MD -MF ${object}.d -o ${object} ${source}
       DEPENDS ${source} DEPFILE ${object}.d

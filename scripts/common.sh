@@ -160,9 +160,11 @@ announce_cuda() {
   fi
 }
 
-# What to add to a configuration so that tests that nvcc compiles are built where they can run.
+# What to add to a configuration, one line an option, so that what nvcc compiles for tests is built where they can run.
 cuda_programs_here() {
-  if find_nvcc && has_gpu; then echo -DPENSTOCK_BUILD_CUDA_PROGRAMS=ON; else echo -DPENSTOCK_BUILD_CUDA_PROGRAMS=OFF; fi
+  local here=OFF
+  if find_nvcc && has_gpu; then here=ON; fi
+  printf -- '-DPENSTOCK_BUILD_%s=%s\n' CUDA_PROGRAMS $here ALGORITHMS $here
 }
 
 # --- building ---------------------------------------------------------------------------------------------------------

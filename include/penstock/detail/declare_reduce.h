@@ -124,7 +124,7 @@ class ReduceDeclaration {
     const auto first = [&](auto to) {
       return graph.template AddParallelFor<kNvcc, kExtentRank>(name, extent, leaf, std::get<I>(args)..., to);
     };
-    if (ValuesAfter(most, 1) == 1) {
+    if (MostPartialsAfter(most, 1) == 1) {
       const NodeRef only = first(result);
       return {only, only};
     }
@@ -142,7 +142,7 @@ class ReduceDeclaration {
           return graph.template AddParallelFor<kNvcc, 1>(std::move(part), extent, next, from, to);
         }
       };
-      if (ValuesAfter(most, level) == 1) return {begin, add(result)};
+      if (MostPartialsAfter(most, level) == 1) return {begin, add(result)};
       values = Partials<V>(graph, name, most, level);
       add(WriteSome(values));
     }
@@ -156,7 +156,7 @@ class ReduceDeclaration {
   }
   template <class V, class G>
   PENSTOCK_HIDDEN static BufferHandle<V> Partials(G& graph, const Name& name, int64_t most, int level) {
-    return graph.template Buffer<V>(Part(name, "partials", level), Extent(ValuesAfter(most, level)));
+    return graph.template Buffer<V>(Part(name, "partials", level), Extent(MostPartialsAfter(most, level)));
   }
 };
 

@@ -20,7 +20,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "penstock/detail/block_tree.h"
 #include "penstock/detail/counted.h"
+#include "penstock/detail/pack_tree.h"
 #include "penstock/detail/parallel_for.h"
 #include "penstock/detail/reduce_tree.h"
 #include "penstock/export.h"
@@ -52,6 +54,12 @@ inline constexpr bool kTakesAnyExtent<ElementAt<V>> = true;
 template <class V>
 inline constexpr bool kTakesAnyExtent<ElementOfRows<V>> = true;
 
+// Whether a functor gives elements that lie side by side.
+template <class F>
+inline constexpr bool kGivesElements = false;
+template <class V>
+inline constexpr bool kGivesElements<ElementAt<V>> = true;
+
 // A functor of a node whose first argument is a count that the functor does not take.
 template <class F>
 struct WithoutCount {
@@ -65,6 +73,8 @@ struct WithoutCount {
 };
 template <class F>
 inline constexpr bool kTakesAnyExtent<WithoutCount<F>> = kTakesAnyExtent<F>;
+template <class F>
+inline constexpr bool kGivesElements<WithoutCount<F>> = kGivesElements<F>;
 
 // Argument I of some.
 template <size_t I, class A, class... Rest>
@@ -112,136 +122,11 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline IndexOf<kRank> IndexAt(const Positio
   else return {at.z, at.y, at.x};
 }
 
-#if defined(__CUDACC__)
-// A value as the words that threads exchange. They are as long as its parts, which else would go through memory.
-template <class V>
-struct Words {
-  using Word = std::conditional_t<alignof(V) % 8 == 0, unsigned long long, unsigned int>;
-  static constexpr size_t kCount = (sizeof(V) + sizeof(Word) - 1) / sizeof(Word);
-  Word at[kCount];
-
-  __device__ explicit Words(const V& value) {
-    if constexpr (sizeof(V) % sizeof(Word) != 0) at[kCount - 1] = 0;
-    memcpy(at, &value, sizeof(V));
-  }
-  __device__ V Value(V value) const {
-    memcpy(&value, at, sizeof(V));
-    return value;
-  }
-};
-template <class V>
-PENSTOCK_HIDDEN __device__ __forceinline__ V FromLane(const V& value, int mask) {
-  Words<V> words(value);
-#pragma unroll
-  for (size_t i = 0; i < Words<V>::kCount; ++i) words.at[i] = __shfl_xor_sync(0xffffffffu, words.at[i], mask);
-  return words.Value(value);
-}
-// `a` if `first`, else `b`. The compiler would choose between the addresses of larger types, and so put them into
-// memory.
-template <class V>
-PENSTOCK_HIDDEN __device__ __forceinline__ V Choose(bool first, const V& a, const V& b) {
-  Words<V> words(a);
-  const Words<V> others(b);
-#pragma unroll
-  for (size_t i = 0; i < Words<V>::kCount; ++i) words.at[i] = first ? words.at[i] : others.at[i];
-  return words.Value(a);
-}
-template <class V>
-PENSTOCK_HIDDEN __device__ __forceinline__ V Rounded(const V& value, uint32_t zero) {
-  if constexpr (std::is_integral_v<V>) {
-    return value;
-  } else {
-    Words<V> words(value);
-    using Word = typename Words<V>::Word;
-    const Word zeros = sizeof(Word) == 8 ? static_cast<Word>(uint64_t{zero} << 32 | zero) : zero;  // in every bit
-#pragma unroll
-    for (size_t i = 0; i < Words<V>::kCount; ++i) words.at[i] ^= zeros;
-    return words.Value(value);
-  }
-}
-
-// Which values of a leaf are there: the first `count` of them.
-struct FirstValues {
-  int count;
-
-  PENSTOCK_HIDDEN __device__ __forceinline__ bool Has(int number) const { return number < count; }
-};
-
-// The tree over a leaf of which each thread of a block has kRows values: warp w has those from w * kInWarp on, lane l
-// of it number 32 * k + l of these for each k. Unless the leaf is full, `values` says which values of it are there.
-template <class V, class Op, bool kFull, class There = FirstValues>
-struct BlockTree {
-  static constexpr int kRows = 8, kLanes = 32, kInWarp = kRows * kLanes, kWarps = static_cast<int>(kLeaf) / kInWarp;
-  static constexpr int kBits = 8;  // kInWarp is 2^kBits
-  static_assert(kWarps * kLanes == kLeafThreads && 1 << kBits == kInWarp);
-  const Op& op;
-  uint32_t zero;
-  There values;
-
-  // Combines neighbours, of which the right one is there if its first value, number `first`, is.
-  __device__ __forceinline__ V Both(const V& left, const V& right, [[maybe_unused]] int first) const {
-    if constexpr (!kFull) {
-      if (!values.Has(first)) return left;
-    }
-    return Rounded(static_cast<V>(op(left, right)), zero);
-  }
-  __device__ __forceinline__ V WithLane(const V& own, int mask, int first) const {
-    const V other = FromLane(own, mask);
-    const bool upper = (threadIdx.x & mask) != 0;
-    return Both(Choose(upper, other, own), Choose(upper, own, other), first);
-  }
-
-  // Lanes whose numbers differ in bit kBit exchange half of their values: each keeps those of one of two neighbouring
-  // rows and combines them with the same of the other.
-  template <int kBit>
-  __device__ __forceinline__ void Exchange(V (&mine)[kRows]) const {
-    constexpr int kMask = 1 << kBit, kLow = 2 * kMask - 1;
-    const int lane = static_cast<int>(threadIdx.x) % kLanes;
-    const int right = static_cast<int>(threadIdx.x) / kLanes * kInWarp + (lane & ~kLow) + kMask;
-    const bool upper = (lane & kMask) != 0;
-#pragma unroll
-    for (int j = 0; j < kRows / 2 / kMask; ++j) {
-      const V even = mine[2 * j], odd = mine[2 * j + 1];
-      const V kept = Choose(upper, odd, even), other = FromLane(Choose(upper, even, odd), kMask);
-      const int row = 2 * kMask * j + (lane & kLow);
-      mine[j] = Both(Choose(upper, other, kept), Choose(upper, kept, other), right + row * kLanes);
-    }
-  }
-  // What the warp's values give, in each of its lanes; or if `bits` is less than 8, what each 2^bits of them give, at
-  // least eight, in the lanes whose FirstOfLane lies among them. At first each lane has a value of every row, then one
-  // row, of its three lowest bits.
-  __device__ __forceinline__ V OfWarp(V (&mine)[kRows], int bits = kBits) const {
-    const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes * kInWarp;
-    Exchange<0>(mine);
-    Exchange<1>(mine);
-    Exchange<2>(mine);
-    V value = mine[0];
-    const int row = lane % kRows;
-#pragma unroll
-    for (int k = 3; k < 5; ++k) {
-      const int mask = 1 << k;
-      if (bits > k) value = WithLane(value, mask, warp + row * kLanes + (lane & ~(2 * mask - 1)) + mask);
-    }
-#pragma unroll
-    for (int k = 0; k < 3; ++k) {
-      const int mask = 1 << k;
-      if (bits > 5 + k) value = WithLane(value, mask, warp + ((row & ~(2 * mask - 1)) + mask) * kLanes);
-    }
-    return value;
-  }
-  // The first of the eight values of the warp that meet in this lane first.
-  __device__ __forceinline__ static int FirstOfLane() {
-    const int lane = static_cast<int>(threadIdx.x) % kLanes;
-    return lane % kRows * kLanes + lane / kRows * kRows;
-  }
-};
-#endif
-
 // Reduces values [begin, end) of a leaf, at least one, tile by tile. `at` gives each, in their order.
 template <class V, class Op, class At>
 PENSTOCK_HIDDEN V FoldOnHost(int64_t begin, int64_t end, const Op& op, At at) {
   constexpr int64_t kTile = 256;
-  alignas(V) std::byte tile_bytes[kTile * sizeof(V)], leaf_bytes[kLeaf / kTile * sizeof(V)];
+  alignas(V) std::byte tile_bytes[kTile * sizeof(V)], leaf_bytes[kLongLeaf / kTile * sizeof(V)];
   V *const tile = reinterpret_cast<V*>(tile_bytes), *const tiles = reinterpret_cast<V*>(leaf_bytes);
   int64_t count = 0;
   for (; begin < end; begin += kTile) {
@@ -263,6 +148,10 @@ struct Leaf {
   uint32_t zero = 0;  // for Rounded
 
   static constexpr bool kByRows = false;  // NodeDecl::by_rows
+  // A bound on the threads of a block alone has the compiler put more loads before their use. More room for blocks
+  // leaves fewer registers, so it is asked for where no code of the user's runs.
+  static constexpr int kBlockThreads = kLeafThreads;
+  static constexpr int kMinBlocks = !kGivesElements<F> || !kIsRounded<Op, V> ? 1 : sizeof(V) <= 4 ? 6 : 3;
   bool later() const { return level > 1; }  // NodeDecl::later
 
   // For FunctorRank: never called.
@@ -273,8 +162,8 @@ struct Leaf {
   template <class... Stored>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE int64_t ValuesIn(const Range& range,
                                                         [[maybe_unused]] const Stored&... args) const {
-    if constexpr (kHasCount) return ValuesAfter(CountWithin(ArgumentAt<0>(args...)(0), range.width), level - 1);
-    else return ValuesAfter(range.depth * range.height * range.width, level - 1);
+    if constexpr (kHasCount) return PartialsAfter(CountWithin(ArgumentAt<0>(args...)(0), range.width), level - 1);
+    else return PartialsAfter(range.depth * range.height * range.width, level - 1);
   }
   template <int kRank, class... Stored>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE V At(const Position& at, const Stored&... args) const {
@@ -292,7 +181,8 @@ struct Leaf {
 
   template <int kRank, class... Stored>
   PENSTOCK_HIDDEN void OnHost(const Range& range, int64_t leaf, const Stored&... args) const {
-    const int64_t first = leaf * kLeaf, end = std::min(first + kLeaf, ValuesIn(range, args...));
+    const int64_t values = ValuesIn(range, args...), of_leaf = LeafOfReduce(values, level);
+    const int64_t first = leaf * of_leaf, end = std::min(first + of_leaf, values);
     if (first >= end) {
       if (leaf == 0) Put(leaf, identity, args...);
       return;
@@ -308,44 +198,79 @@ struct Leaf {
   }
 
 #if defined(__CUDACC__)
+  static constexpr int kLanes = 32, kWarps = static_cast<int>(kLeafThreads) / kLanes;
+  static constexpr int kInWarp = static_cast<int>(kLeaf) / kWarps;  // values of a warp at a time
+  static constexpr int kParts = static_cast<int>(kLongLeaf) / kInWarp;  // of a leaf, at most
+  static_assert(kParts <= kLanes);
+
   // Reduces leaves, each with a block of kLeafThreads threads.
   template <int kRank, class... Stored>
   PENSTOCK_HIDDEN __device__ __forceinline__ void OnDevice(const Range& range, const Stored&... args) const {
-    const int64_t values = ValuesIn(range, args...), leaves = ValuesAfter(values, 1);
+    const int64_t values = ValuesIn(range, args...), of_leaf = LeafOfReduce(values, level);
     if (values == 0) {
       if (blockIdx.x == 0 && threadIdx.x == 0) Put(0, identity, args...);
       return;
     }
+    __shared__ alignas(V) unsigned char shared[size_t{kParts} * sizeof(V)];
+    V* const parts = reinterpret_cast<V*>(shared);
 #pragma unroll 1
-    for (int64_t leaf = blockIdx.x; leaf < leaves; leaf += gridDim.x) {
-      const int64_t first = leaf * kLeaf;
-      if (values - first >= kLeaf) OfBlock<kRank, true>(range, leaf, kLeaf, args...);
-      else OfBlock<kRank, false>(range, leaf, static_cast<int>(values - first), args...);
+    for (int64_t leaf = blockIdx.x, first = leaf * of_leaf; first < values;) {
+      const int count = static_cast<int>(values - first < of_leaf ? values - first : of_leaf);
+      PutParts<kRank>(parts, range, first, count, args...);
+      __syncthreads();
+      if (threadIdx.x < kLanes) PutLeaf(leaf, parts, (count - 1) / kInWarp + 1, args...);
+      leaf += gridDim.x;
+      first = leaf * of_leaf;
+      if (first < values) __syncthreads();  // the parts have been read
     }
   }
+
+ private:
+  // Each warp puts what parts of `count` values give, of which the first is number `first`.
+  template <int kRank, class... Stored>
+  PENSTOCK_HIDDEN __device__ __forceinline__ void PutParts(V* parts, const Range& range, int64_t first, int count,
+                                                           const Stored&... args) const {
+    if constexpr (kGivesElements<F>) {
+      const auto* const from = ArgumentAt<sizeof...(Stored) - 2>(args...).data + first;
+      using Packs = PackTree<V, std::remove_cv_t<std::remove_pointer_t<decltype(from)>>, Op>;
+      if constexpr (Packs::kExist) {
+        const int taken = count > kLeaf && Packs::AreAt(from) ? Packs{op, zero}.Put(parts, from, count) : 0;
+        first += taken, count -= taken, parts += taken / kInWarp;
+      }
+    }
+#pragma unroll 1
+    for (; count >= kLeaf; count -= kLeaf, first += kLeaf, parts += kWarps) {
+      PutPart<kRank, true>(parts, range, first, kLeaf, args...);
+    }
+    if (count > 0) PutPart<kRank, false>(parts, range, first, count, args...);
+  }
   template <int kRank, bool kFull, class... Stored>
-  PENSTOCK_HIDDEN __device__ __forceinline__ void OfBlock(const Range& range, int64_t leaf, int count,
+  PENSTOCK_HIDDEN __device__ __forceinline__ void PutPart(V* parts, const Range& range, int64_t first, int count,
                                                           const Stored&... args) const {
     using Tree = BlockTree<V, Op, kFull>;
-    __shared__ alignas(V) unsigned char shared[size_t{Tree::kWarps} * sizeof(V)];
-    const int warp = static_cast<int>(threadIdx.x) / Tree::kLanes;
-    int number = warp * Tree::kInWarp + static_cast<int>(threadIdx.x) % Tree::kLanes;
-    Position at = Position::Of<kRank>(range, leaf * kLeaf + number);
+    const int warp = static_cast<int>(threadIdx.x) / kLanes;
+    int number = warp * kInWarp + static_cast<int>(threadIdx.x) % kLanes;
+    Position at = Position::Of<kRank>(range, first + number);
     V mine[Tree::kRows] = {identity, identity, identity, identity, identity, identity, identity, identity};
 #pragma unroll
-    for (int k = 0; k < Tree::kRows; ++k, number += Tree::kLanes, at.template Advance<kRank>(range, Tree::kLanes)) {
+    for (int k = 0; k < Tree::kRows; ++k, number += kLanes, at.template Advance<kRank>(range, kLanes)) {
       if (kFull || number < count) mine[k] = Rounded(At<kRank>(at, args...), zero);
     }
-    const Tree tree{op, zero, {count}};
-    const V of_warp = tree.OfWarp(mine);
-    V* const warps = reinterpret_cast<V*>(shared);
-    __syncthreads();  // the warps' values of the leaf before have been read
-    if (threadIdx.x % Tree::kLanes == 0) warps[warp] = of_warp;
-    __syncthreads();
-    if (threadIdx.x != 0) return;
-    const auto combine = [&](const V& a, const V& b) { return Rounded(static_cast<V>(op(a, b)), zero); };
-    Fold(warps, kFull ? Tree::kWarps : (count - 1) / Tree::kInWarp + 1, combine);
-    Put(leaf, warps[0], args...);
+    const V of_warp = Tree{op, zero, {count}}.OfWarp(mine);
+    if (threadIdx.x % kLanes == 0) parts[warp] = of_warp;
+  }
+
+  // By the first warp: what the parts of a leaf give.
+  template <class... Stored>
+  PENSTOCK_HIDDEN __device__ __forceinline__ void PutLeaf(int64_t leaf, const V* parts, int count,
+                                                          const Stored&... args) const {
+    const int lane = static_cast<int>(threadIdx.x);
+    V value = identity;
+    if (lane < count) value = parts[lane];
+    const BlockTree<V, Op, false> tree{op, zero, {count}};
+#pragma unroll 1
+    for (int mask = 1; mask < count; mask *= 2) value = tree.WithLane(value, mask, (lane & ~(2 * mask - 1)) + mask);
+    if (lane == 0) Put(leaf, value, args...);
   }
 #endif
 };

@@ -8,8 +8,10 @@
 // apart. This is pairwise summation (N. Higham, The accuracy of floating point summation, SIAM J. Sci. Comput. 14(4),
 // 1993, section 2), whose error grows with the logarithm of the number of values.
 //
-// A level of a Reduce is one node. It cuts its values into leaves of kLeaf and makes one of each: a block of threads
-// does on a device, a host thread takes some of them. These are the values of the next level.
+// A level of a Reduce is one node. It cuts its values into leaves and makes one of each, a partial: a block of threads
+// does on a device, a host thread takes some of them. These are the values of the next level. Leaves have kLeaf values.
+// Those of more than kLeaf * kLeaf elements are longer, and so is the one leaf of a later level, where it saves a
+// level: two levels take 64 Mi elements.
 //
 // Threads: plain functions.
 #pragma once
@@ -21,16 +23,38 @@
 
 namespace penstock::detail {
 
-PENSTOCK_HIDDEN inline constexpr int64_t kLeaf = 2048;  // values; a power of two
+PENSTOCK_HIDDEN inline constexpr int64_t kLeaf = 2048, kLongLeaf = 8192;  // values; powers of two
 PENSTOCK_HIDDEN inline constexpr uint32_t kLeafThreads = 256;  // of a device, for a leaf
 
-// How many values are left of `elements` after so many levels; level 0 has the elements themselves. There is one leaf
-// even of no elements: its value is the identity.
+// How many values are left of `elements` after so many levels of kLeaf, as a Scan has them; level 0 has the elements
+// themselves. There is one leaf even of no elements: its value is the identity.
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline int64_t ValuesAfter(int64_t elements, int levels) {
   for (int level = 0; level < levels; ++level) {
     elements = elements <= kLeaf ? 1 : (elements - 1) / kLeaf + 1;
   }
   return elements;
+}
+
+// How many values a leaf has at a level of a Reduce that has so many, and how many leaves there are.
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline int64_t LeafOfReduce(int64_t values, int level) {
+  return values > kLeaf * kLeaf || (level > 1 && values <= kLongLeaf) ? kLongLeaf : kLeaf;
+}
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline int64_t LeavesOfReduce(int64_t values, int level) {
+  if (values <= 1) return 1;
+  return (LeafOfReduce(values, level) == kLeaf ? (values - 1) / kLeaf : (values - 1) / kLongLeaf) + 1;
+}
+// How many values are left of `elements` after so many levels of a Reduce.
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline int64_t PartialsAfter(int64_t elements, int levels) {
+  for (int level = 1; level <= levels; ++level) elements = LeavesOfReduce(elements, level);
+  return elements;
+}
+// The most that are left of any number of elements up to `most`: fewer elements may leave more, in shorter leaves.
+PENSTOCK_HIDDEN inline int64_t MostPartialsAfter(int64_t most, int levels) {
+  for (int level = 1; level <= levels; ++level) {
+    const int64_t leaves = LeavesOfReduce(most, level);
+    most = most > kLeaf * kLeaf && leaves < kLeaf ? kLeaf : leaves;
+  }
+  return most;
 }
 
 // Makes host compilers put values into memory, so that they are rounded before something else is done with them: they

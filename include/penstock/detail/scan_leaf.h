@@ -27,11 +27,7 @@
 
 namespace penstock::detail {
 
-// Whether an operation on V has nothing that a compiler may contract, and whether a conversion from T has nothing.
-template <class Op, class V>
-inline constexpr bool kIsRounded =
-    std::is_integral_v<V> ||
-    (std::is_floating_point_v<V> && (std::is_same_v<Op, Plus> || std::is_same_v<Op, Min> || std::is_same_v<Op, Max>));
+// Whether a conversion from T has nothing that a compiler may contract.
 template <class V, class T>
 inline constexpr bool kConvertsRounded = std::is_same_v<T, V> || (std::is_arithmetic_v<T> && std::is_arithmetic_v<V>);
 

@@ -16,7 +16,7 @@ namespace {
 // cannot cover.
 void SetLeaves(driver::KernelOp& op, const detail::Range& range, const NodeDecl& decl) {
   op.rows = detail::LeavesOfLevel(range, decl.level, decl.by_rows);
-  op.row_elements = detail::kLeaf;
+  op.row_elements = detail::ValuesOfLeaf(range, decl.level, decl.by_rows);
   op.block = {detail::kLeafThreads, 1, 1};
   op.grid = {static_cast<uint32_t>(std::min((op.rows - 1) / decl.tiles.leaves_of_block + 1, kMaxGridX)), 1, 1};
 }

@@ -19,7 +19,7 @@ using reduce_oracle::AnyOf;
 using reduce_oracle::Expected;
 using reduce_oracle::Same;
 
-constexpr int64_t kThreeLevels = int64_t{2048} * 2048 + 1;
+constexpr int64_t kLongLeaves = int64_t{2048} * 2048 + 1;
 
 // Marks what it is called for, and returns a product.
 struct Marked {
@@ -137,18 +137,18 @@ TEST_P(CountedReduces, FollowASelectAndStandInLoops) {
   EXPECT_EQ(got[0], want);
 }
 
-TEST_P(CountedReduces, OfAMaximumOfThreeLevels) {
+TEST_P(CountedReduces, WithShorterLeavesThanTheMaximum) {
   if (GetParam().ring || GetParam().checked) GTEST_SKIP() << "the other targets do the same arithmetic";
   Graph g("levels");
   auto count = g.Input<int64_t>("count", 1);
-  auto x = g.Input<float>("x", kThreeLevels);
+  auto x = g.Input<float>("x", kLongLeaves);
   auto sum = g.Output<float>("sum", 1);
-  g.Reduce("sum", CountOf(count, kThreeLevels), Read(x), Write(sum));
+  g.Reduce("sum", CountOf(count, kLongLeaves), Read(x), Write(sum));
   auto exec = runtime_->Compile(g);
   ASSERT_OK(exec.status());
   Bindings io = exec->bindings();
-  const std::vector<float> hx = AnyOf<float>(rng_, kThreeLevels);
-  for (const int64_t counted : {kThreeLevels, kThreeLevels - 1, int64_t{5000}, int64_t{17}}) {
+  const std::vector<float> hx = AnyOf<float>(rng_, kLongLeaves);
+  for (const int64_t counted : {kLongLeaves, kLongLeaves - 1, int64_t{5000}, int64_t{17}}) {
     const std::vector<int64_t> hcount{counted};
     float got = -1;
     auto run = exec->Launch(io.Set(count, hcount).Set(x, hx).Set(sum, std::span(&got, 1)));

@@ -62,6 +62,8 @@ class Reduces : public GraphConformance {
   }
   template <class T>
   void SumsAreThoseOfTheTree();
+  template <class T, class V>
+  void ManyElementsAreThoseOfTheTree();
 };
 
 template <class T>
@@ -289,7 +291,7 @@ TEST_P(Reduces, SeeEveryNaN) {
   }
 }
 
-// Three levels, without a buffer to read.
+// Leaves that are longer than those of fewer elements, without a buffer to read.
 struct Hashed {
   PENSTOCK_HOST_DEVICE float operator()(int64_t i) const {
     const auto bits = static_cast<uint32_t>(i) * 2654435761u;
@@ -307,6 +309,60 @@ TEST_P(Reduces, HaveAsManyLevelsAsTheyNeed) {
   float got = -1;
   ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(sum, std::span(&got, 1)); }));
   EXPECT_TRUE(Same(got, Expected(values, std::plus<float>(), 0.F)));
+}
+
+struct Square {
+  PENSTOCK_HOST_DEVICE uint64_t operator()(int64_t i) const {
+    return static_cast<uint64_t>(i) * static_cast<uint64_t>(i);
+  }
+};
+TEST_P(Reduces, HaveThreeLevels) {
+  if (GetParam().ring || GetParam().checked) GTEST_SKIP() << "the other targets do the same arithmetic";
+  constexpr uint64_t kN = (uint64_t{1} << 26) + 3;
+  Graph g("levels");
+  auto sum = g.Output<uint64_t>("sum", 1);
+  g.TransformReduce("sum", static_cast<int64_t>(kN), Square{}, Plus(), 0, Write(sum));
+  uint64_t got = 0;
+  ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(sum, std::span(&got, 1)); }));
+  const auto twice = static_cast<unsigned __int128>(kN - 1) * kN * (2 * kN - 1) / 3;
+  EXPECT_EQ(got, static_cast<uint64_t>(twice / 2));
+}
+
+// Every other order and every other tree gives another result.
+struct Mix {
+  template <class V>
+  PENSTOCK_HOST_DEVICE V operator()(V a, V b) const {
+    return static_cast<V>(a * 33 + (b ^ b >> 3));
+  }
+};
+template <class T, class V>
+void Reduces::ManyElementsAreThoseOfTheTree() {
+  constexpr int64_t kBegin = int64_t{1} << 22;
+  const std::vector<V> all = [&] {
+    std::vector<V> values(static_cast<size_t>(kBegin + 30'000));
+    for (V& v : values) v = static_cast<V>(static_cast<T>(rng_()));
+    return values;
+  }();
+  const std::vector<T> elements(all.begin(), all.end());
+  for (const int64_t first : {0, 1, 4}) {
+    for (const int64_t more : {1, 8192 + 4096 + 2048 + 77, 2 * 8192}) {
+      Graph g("many");
+      auto x = g.Input<T>("x", static_cast<int64_t>(all.size()));
+      auto mixed = g.Output<V>("mixed", 1);
+      g.Reduce("mixed", Read(x, Slice({first}, {kBegin + more})), Write(mixed), Mix{}, V{0});
+      V got = 0;
+      ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(x, elements).Set(mixed, std::span(&got, 1)); }));
+      const auto begin = all.begin() + first;
+      EXPECT_EQ(got, Expected(std::vector<V>(begin, begin + kBegin + more), Mix{}, V{0})) << first << " " << more;
+    }
+  }
+}
+TEST_P(Reduces, OfManyElementsAreThoseOfTheTree) {
+  if (GetParam().ring || GetParam().checked) GTEST_SKIP() << "the other targets do the same arithmetic";
+  ManyElementsAreThoseOfTheTree<uint32_t, uint32_t>();
+  ManyElementsAreThoseOfTheTree<uint64_t, uint64_t>();
+  ManyElementsAreThoseOfTheTree<uint16_t, uint32_t>();
+  ManyElementsAreThoseOfTheTree<uint8_t, uint64_t>();
 }
 
 struct Shifted {

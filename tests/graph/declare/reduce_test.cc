@@ -2,18 +2,20 @@
 // that the user gave.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "graph/plan/plan.h"
+#include "penstock/detail/reduce_tree.h"
 #include "penstock/graph.h"
 #include "tests/support/status.h"
 
 namespace penstock::graph::reduce_test {
 namespace {
 
-constexpr int64_t kThreeLevels = (int64_t{1} << 22) + 1;
+constexpr int64_t kShortLeaves = int64_t{2048} * 2048, kTwoLevels = int64_t{1} << 26, kThreeLevels = kTwoLevels + 1;
 
 struct Product {
   PENSTOCK_HOST_DEVICE double operator()(int64_t i, const float* p, const float* q) const { return p[i] * q[i]; }
@@ -43,7 +45,7 @@ std::string NamesOf(const Graph& g) {
   return names;
 }
 
-TEST(DeclaredReduce, HasANodeForEachFactorOf2048AndBuffersBetween) {
+TEST(DeclaredReduce, HasANodeForEachLevelAndBuffersBetween) {
   const struct {
     int64_t n;
     const char* names;
@@ -51,8 +53,10 @@ TEST(DeclaredReduce, HasANodeForEachFactorOf2048AndBuffersBetween) {
       {0, "sum@5 "},
       {2048, "sum@5 "},
       {2049, "sum@5 sum/level 2@5 sum/partials[2] "},
-      {2048 * 2048, "sum@5 sum/level 2@5 sum/partials[2048] "},
-      {kThreeLevels, "sum@5 sum/level 2@5 sum/level 3@5 sum/partials[2049] sum/partials 2[2] "},
+      {kShortLeaves, "sum@5 sum/level 2@5 sum/partials[2048] "},
+      {kShortLeaves + 1, "sum@5 sum/level 2@5 sum/partials[2048] "},
+      {kTwoLevels, "sum@5 sum/level 2@5 sum/partials[8192] "},
+      {kThreeLevels, "sum@5 sum/level 2@5 sum/level 3@5 sum/partials[8193] sum/partials 2[5] "},
   };
   for (const auto& c : kCases) {
     for (const bool by_maximum : {false, true}) {
@@ -70,6 +74,33 @@ TEST(DeclaredReduce, HasANodeForEachFactorOf2048AndBuffersBetween) {
       }
     }
   }
+}
+
+// Fewer elements than the most may leave more partials, but never more than there is room for, nor a level more.
+TEST(DeclaredReduce, HasRoomForThePartialsOfFewerElements) {
+  const auto levels = [](const std::function<int64_t(int)>& left) {
+    int level = 1;
+    while (left(level) > 1) ++level;
+    return level;
+  };
+  constexpr int64_t kLong = int64_t{1} << 35;
+  std::vector<int64_t> counts{1, 2, 2048, 2049, 8192, 8193};
+  for (const int64_t at : {kShortLeaves, 2 * kShortLeaves, 4 * kShortLeaves, kTwoLevels, kLong}) {
+    counts.insert(counts.end(), {at - 1, at, at + 1, at + 4096});
+  }
+  for (const int64_t most : counts) {
+    const int all = levels([&](int level) { return detail::MostPartialsAfter(most, level); });
+    for (const int64_t count : counts) {
+      if (count > most) continue;
+      EXPECT_LE(levels([&](int level) { return detail::PartialsAfter(count, level); }), all) << count << " of " << most;
+      for (int level = 1; level <= all; ++level) {
+        EXPECT_LE(detail::PartialsAfter(count, level), detail::MostPartialsAfter(most, level))
+            << count << " of " << most;
+      }
+    }
+  }
+  EXPECT_EQ(detail::MostPartialsAfter(kShortLeaves + 1, 1), 2048);  // as kShortLeaves leave
+  EXPECT_EQ(detail::PartialsAfter(kShortLeaves + 1, 1), 513);
 }
 
 TEST(DeclaredReduce, IsNamedInItsScope) {

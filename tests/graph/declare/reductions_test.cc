@@ -41,11 +41,12 @@ std::string NamesOf(const Graph& g) {
 }
 
 TEST(DeclaredCountedReduce, HasTheNodesOfTheMaximum) {
+  constexpr int64_t kMost = (int64_t{1} << 26) + 1;
   Graph g("g");
   auto count = g.Input<int32_t>("count", 1);
-  auto x = g.Input<float>("x", kThreeLevels);
-  g.Reduce(At("r", 5), CountOf(count, kThreeLevels), Read(x), Write(g.Output<double>("y", 1)));
-  EXPECT_EQ(NamesOf(g), "r@5 r/level 2@5 r/level 3@5 r/partials[2049] r/partials 2[2] ");
+  auto x = g.Input<float>("x", kMost);
+  g.Reduce(At("r", 5), CountOf(count, kMost), Read(x), Write(g.Output<double>("y", 1)));
+  EXPECT_EQ(NamesOf(g), "r@5 r/level 2@5 r/level 3@5 r/partials[8193] r/partials 2[5] ");
   EXPECT_EQ(MistakesOf(g), "OK");
 }
 

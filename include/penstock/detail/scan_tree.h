@@ -70,13 +70,13 @@ struct ScanLeaf {
 };
 
 // How many rows or leaves a device or the host code runs over at a level: by rows as a Scan does, or over all values as
-// a Reduce does. At least one.
+// a Reduce does, enough for any count up to them. At least one.
 PENSTOCK_HIDDEN inline int64_t LeavesOfLevel(const Range& range, int level, bool by_rows) {
-  if (!by_rows) return PartialsAfter(range.depth * range.height * range.width, level);
+  if (!by_rows) return MostPartialsAfter(range.depth * range.height * range.width, level);
   const int64_t leaves = ScanRows::Of(range.depth * range.height, range.width, level).leaves();
   return leaves > 1 ? leaves : 1;
 }
-// How many values each of these has.
+// How many values each of these has, or most.
 PENSTOCK_HIDDEN inline int64_t ValuesOfLeaf(const Range& range, int level, bool by_rows) {
   if (by_rows) return kLeaf;
   return LeafOfReduce(PartialsAfter(range.depth * range.height * range.width, level - 1), level);

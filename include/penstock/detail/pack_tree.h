@@ -72,19 +72,32 @@ struct PackTree {
       for (int k = 0; k < kPacks; ++k) packs[k].Load(first + k / kRows * kLeaf + k % kRows * (kLanes * kEach));
 #pragma unroll
       for (int p = 0; p < kParts; ++p) {
-        const V of_warp = OfPart(packs + p * kRows, std::make_integer_sequence<int, kRows>());
+        const V of_warp = OfPart(packs + p * kRows, Tree::kBits, kAll);
         if (lane == 0) parts[taken / kInPart + p * kWarps + warp] = of_warp;
       }
     }
     return taken;
   }
+  // What each 2^bits elements of a part give, at least eight, in the lanes whose FirstOfLane lies among them.
+  PENSTOCK_HIDDEN __device__ __forceinline__ V OfRows(const T* part, int bits) const {
+    const int lane = static_cast<int>(threadIdx.x) % kLanes;
+    Pack<T> packs[kRows];
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) packs[k].Load(part + (k * kLanes + lane) * kEach);
+    return OfPart(packs, bits - kEachBits, kAll);
+  }
+  PENSTOCK_HIDDEN __device__ __forceinline__ static int FirstOfLane() { return Tree::FirstOfLane() * kEach; }
 
  private:
+  static constexpr auto kAll = std::make_integer_sequence<int, kRows>();
+  static constexpr int kEachBits = kEach == 8 ? 3 : kEach == 4 ? 2 : 1;
+  using Tree = BlockTree<V, Op, true, FirstValues, kRows>;
+
   template <int... kRow>
-  PENSTOCK_HIDDEN __device__ __forceinline__ V OfPart(const Pack<T>* packs,
+  PENSTOCK_HIDDEN __device__ __forceinline__ V OfPart(const Pack<T>* packs, int bits,
                                                       std::integer_sequence<int, kRow...> /*rows*/) const {
     V mine[kRows] = {Of<0, kEach>(packs[kRow])...};
-    return BlockTree<V, Op, true, FirstValues, kRows>{op, zero, {0}}.OfWarp(mine);
+    return Tree{op, zero, {0}}.OfWarp(mine, bits);
   }
   // What elements [kFirst, kFirst + kCount) of a pack give.
   template <int kFirst, int kCount>

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "penstock/detail/pack_tree.h"
 #include "penstock/detail/parallel_for.h"
 #include "penstock/detail/reduce_leaf.h"
 #include "penstock/detail/scan_leaf.h"
@@ -117,8 +118,10 @@ struct RowsLeaf {
     const bool is_even = !kElements || range.depth == 1 || from.slice == range.height * from.pitch;
     const int64_t pitch = kElements ? from.pitch : rows.width;
     const bool is_dense = is_even && pitch == rows.width;
+    int64_t leaf = blockIdx.x;
+    if (kElements && is_dense) leaf = PutPacks(leaf, range, rows, from, to);
 #pragma unroll 1
-    for (int64_t leaf = blockIdx.x; leaf < leaves; leaf += gridDim.x) {
+    for (; leaf < leaves; leaf += gridDim.x) {
       const ScanLeaf at = ScanLeaf::Of(rows, leaf);
       V mine[8] = {identity, identity, identity, identity, identity, identity, identity, identity};
       const bool is_part = rows.width - at.column >= kLeaf;  // all of the leaf is of one row
@@ -134,6 +137,25 @@ struct RowsLeaf {
       else LoadElements(mine, slots, range, rows, at, from);
       OfBlock<false>(mine, reinterpret_cast<V*>(shared), range, rows, at, slots, to);
     }
+  }
+  // Puts what rows give that lie side by side and fill their slots, several of a warp, which are loaded as packs.
+  // Returns the leaf at which this ends: the first if there are no packs, or else one that is not full, or none.
+  template <class T, class R>
+  PENSTOCK_HIDDEN __device__ __forceinline__ int64_t PutPacks(int64_t leaf, const Range& range, const ScanRows& rows,
+                                                              const View<const T>& from, const View<R>& to) const {
+    using Packs = PackTree<V, T, Op>;
+    if constexpr (Packs::kExist) {
+      const int bits = rows.bits();
+      if (rows.width != int64_t{1} << bits || rows.width > Packs::kInPart || !Packs::AreAt(from.data)) return leaf;
+      const int first = static_cast<int>(threadIdx.x) / 32 * Packs::kInPart, slot = first + Packs::FirstOfLane();
+#pragma unroll 1
+      for (; (leaf + 1) << (kLeafBits - bits) <= rows.rows; leaf += gridDim.x) {
+        const V value = Packs{op, zero}.OfRows(from.data + leaf * kLeaf + first, bits);
+        if ((slot & ((1 << bits) - 1)) != 0) continue;
+        Put(range, rows, (leaf << (kLeafBits - bits)) + (slot >> bits), 0, value, to);
+      }
+    }
+    return leaf;
   }
   // Each thread loads every 32nd slot of its warp, as a BlockTree takes them.
   PENSTOCK_HIDDEN __device__ __forceinline__ static int FirstSlot() {

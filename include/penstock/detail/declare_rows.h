@@ -61,6 +61,13 @@ class RowsDeclaration {
     const auto add = [&](const Name& level, auto leaf, auto read, auto written) {
       return AlgorithmDeclaration::AddParallelFor<kNvcc, 3>(graph, level, extent, leaf, read, written);
     };
+    if constexpr (sizeof(T) >= 2 && sizeof(T) <= 8) {
+      constexpr int64_t kLeast = 8, kMost = 256;  // of the rows that are loaded as packs (RowsLeaf::PutPacks)
+      if (most.width >= kLeast && most.width <= kMost && (most.width & (most.width - 1)) == 0) {
+        const NodeRef only = add(name, RowsLeaf<Op, V, true, true, true>(op, identity, 1), from, to);
+        return {only, only};
+      }
+    }
     if (most.width <= kLeaf) {
       const NodeRef only = add(name, RowsLeaf<Op, V, true, true>(op, identity, 1), from, to);
       return {only, only};

@@ -46,7 +46,9 @@ struct SlotsOfRows {
 };
 #endif
 
-template <class Op, class V, bool kElements, bool kLast>
+// `kPacks`: the rows are probably such as PutPacks takes. What other rows need would else take more registers, and
+// longer.
+template <class Op, class V, bool kElements, bool kLast, bool kPacks = false>
 struct RowsLeaf {
   Op op;
   V identity;
@@ -119,7 +121,9 @@ struct RowsLeaf {
     const int64_t pitch = kElements ? from.pitch : rows.width;
     const bool is_dense = is_even && pitch == rows.width;
     int64_t leaf = blockIdx.x;
-    if (kElements && is_dense) leaf = PutPacks(leaf, range, rows, from, to);
+    if constexpr (kPacks) {
+      if (is_dense) leaf = PutPacks(leaf, range, rows, from, to);
+    }
 #pragma unroll 1
     for (; leaf < leaves; leaf += gridDim.x) {
       const ScanLeaf at = ScanLeaf::Of(rows, leaf);
@@ -211,9 +215,9 @@ struct RowsLeaf {
 #endif
 };
 
-template <class Op, class V, bool kElements, bool kLast>
-inline constexpr bool kTakesLeaves<RowsLeaf<Op, V, kElements, kLast>> = true;
-template <class Op, class V, bool kElements, bool kLast>
-inline constexpr bool kTakesAnyExtent<RowsLeaf<Op, V, kElements, kLast>> = true;
+template <class Op, class V, bool kElements, bool kLast, bool kPacks>
+inline constexpr bool kTakesLeaves<RowsLeaf<Op, V, kElements, kLast, kPacks>> = true;
+template <class Op, class V, bool kElements, bool kLast, bool kPacks>
+inline constexpr bool kTakesAnyExtent<RowsLeaf<Op, V, kElements, kLast, kPacks>> = true;
 
 }  // namespace penstock::detail

@@ -91,6 +91,18 @@ foreach(folder IN LISTS PENSTOCK_CUDA_INCLUDE_DIRS)
   endif()
 endforeach()
 
+# nvcc's host code is compiled without the project's flags, so there is none where these change how types lie in memory.
+set(PENSTOCK_ALGORITHMS OFF)
+if(PENSTOCK_HAS_CUDA AND PENSTOCK_BUILD_ALGORITHMS)
+  get_directory_property(penstock_definitions COMPILE_DEFINITIONS)
+  get_directory_property(penstock_options COMPILE_OPTIONS)
+  if("${CMAKE_CXX_FLAGS} ${penstock_definitions} ${penstock_options}" MATCHES "_GLIBCXX_|-stdlib=")
+    message(STATUS "penstock: without kernels of algorithms, since options change the layout of the standard library's types")
+  else()
+    set(PENSTOCK_ALGORITHMS ON)
+  endif()
+endif()
+
 if(PENSTOCK_HAS_CUDA)
   # The user's architectures, else Hopper's machine code plus its PTX for later devices.
   penstock_named_architectures(PENSTOCK_CUDA_ARCHITECTURES)

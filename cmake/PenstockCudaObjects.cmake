@@ -1,13 +1,19 @@
 # Compiles the given .cu files of this folder with nvcc, host code and kernels, and adds the objects to `target`. nvcc is
 # called as a tool, as for the kernel image, so the library does not need the language CUDA. The host code, which runs
-# once, is not optimized: that takes half the time. So does compiling several files at a time, since nvcc reads the
-# headers three times for each.
+# once but for sorts, is optimized a little. Several files are compiled at a time, since nvcc reads the headers three times
+# for each.
 function(penstock_cuda_objects target)
   penstock_arch_options(arch ${PENSTOCK_CUDA_ARCHITECTURES})
   set(includes $<FILTER:$<TARGET_PROPERTY:absl::statusor,INTERFACE_INCLUDE_DIRECTORIES>,EXCLUDE,^/usr/include$>)
-  set(host -fPIC,-fvisibility=hidden,-fvisibility-inlines-hidden)
+  set(host -O1,-fPIC,-fvisibility=hidden,-fvisibility-inlines-hidden)
   if(CMAKE_CUDA_HOST_COMPILER)
     list(APPEND arch -ccbin ${CMAKE_CUDA_HOST_COMPILER})
+  elseif(DEFINED ENV{CUDAHOSTCXX})
+    list(APPEND arch -ccbin $ENV{CUDAHOSTCXX})
+  endif()
+  set(launcher ${CMAKE_CUDA_COMPILER_LAUNCHER})
+  if(NOT launcher)
+    set(launcher ${CMAKE_CXX_COMPILER_LAUNCHER})
   endif()
   set(objects)
   penstock_batches(units ${target}_algorithms cu 4 ${ARGN})
@@ -15,7 +21,7 @@ function(penstock_cuda_objects target)
     cmake_path(GET source STEM name)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
     add_custom_command(OUTPUT ${object}
-      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${PENSTOCK_NVCC} -c -std=c++20 -DNDEBUG --compress-mode=size ${arch} -Xcompiler=${host}
+      COMMAND ${launcher} ${PENSTOCK_NVCC} -c -std=c++20 -DNDEBUG --compress-mode=size ${arch} -Xcompiler=${host}
               -diag-suppress=2810 -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
               "$<$<BOOL:${includes}>:-I$<JOIN:${includes},;-I>>" -MD -MF ${object}.d -o ${object} ${source}
       DEPENDS ${source} DEPFILE ${object}.d

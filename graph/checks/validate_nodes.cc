@@ -320,10 +320,9 @@ class NodeCheck {
                       "; a Fill writes whole elements; fill with the buffer's element type");
   }
 
-  // The later nodes of a Reduce or a Scan have the extent, the options and the code of the first, where mistakes are
-  // reported.
+  // The later nodes of a Reduce or a Scan have the extent and the options of the first, where mistakes are reported.
   void CheckParallelFor() {
-    if (node_.later) return;
+    if (node_.later) return CheckLaterIsCompiled();
     CheckExtent(records_.model, findings_, {"node", node_.name}, node_.extent, 1);
     if (node_.functor_rank != node_.extent.rank) {
       Add(kInvalid, "the functor takes a " + std::to_string(node_.functor_rank) + "-D index and the extent is " +
@@ -343,16 +342,31 @@ class NodeCheck {
     CheckSharedBytes("its block takes ");
   }
 
+  static bool IsCompiledForCuda(const NodeDecl& node) {
+    return node.code.cuda_kernel != nullptr || node.code.source != nullptr;
+  }
   void CheckCompiledForCuda() {
-    if (node_.code.cuda_kernel != nullptr) return;
+    if (!IsCompiledForCuda(node_)) RefuseNotCompiled();
+  }
+  // Of an algorithm that the library has in part, the first node that is missing.
+  void CheckLaterIsCompiled() {
+    if (device_ == nullptr || !device_->is_cuda || IsCompiledForCuda(node_)) return;
+    for (DeclId n(index_ - 1); n >= 0; n = DeclId(n - 1)) {
+      const NodeDecl& before = records_.model.nodes[n];
+      if (!IsCompiledForCuda(before)) return;
+      if (!before.later) break;
+    }
+    RefuseNotCompiled();
+  }
+  void RefuseNotCompiled() {
     const std::string place = Where(node_.name.source());
-    AddOnDevice(
-        absl::StatusCode::kFailedPrecondition,
-        "declared in " + place.substr(0, place.rfind(':')) +
-            ", which nvcc did not compile; compile this file as CUDA or pin the node to a host device" +
-            (node_.code.algorithm.size == 0 ? ""
-                                            : "; without nvcc there are algorithms over int32_t, int64_t, float, "
-                                              "double and uint8_t, of which docs/howto/algorithms.md has a list"));
+    AddOnDevice(absl::StatusCode::kFailedPrecondition,
+                "declared in " + place.substr(0, place.rfind(':')) +
+                    ", which nvcc did not compile; compile this file as CUDA or pin the node to a host device" +
+                    (node_.code.algorithm.size == 0
+                         ? ""
+                         : "; without nvcc there are algorithms over some types, in a library built with them: "
+                           "docs/howto/algorithms.md has a list"));
   }
 
   void CheckKernel() {
@@ -431,7 +445,9 @@ class NodeCheck {
   }
 
   void CheckLaunch() {
-    if (device_ != nullptr && !device_->is_cuda) CheckFallback("a Launch submits to a CUDA stream");
+    if (device_ == nullptr) return;
+    if (!device_->is_cuda) CheckFallback("a Launch submits to a CUDA stream");
+    else if (node_.code.lacks_cuda) RefuseNotCompiled();
   }
 
   void CheckFallback(const std::string& why) {

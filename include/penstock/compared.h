@@ -3,7 +3,8 @@
 //   ps::Select(graph, "late", ps::Read(times), ps::Write(late), ps::Write(count), ps::GreaterThan(0.5f));
 //
 // They are functors of one type for each type of number, so that the library has the kernels for them where nvcc
-// compiles nothing (docs/howto/algorithms.md). The number must have the elements' type; a NaN compares as in C++.
+// compiles nothing (docs/howto/algorithms.md). The number has the elements' type, which is checked when the call is
+// compiled: LessThan(0.f) for floats. A NaN compares as in C++.
 //
 // Threads: plain values.
 #pragma once
@@ -26,7 +27,10 @@ struct Compared {
   Comparison how;
   T with;
 
-  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE bool operator()(T x) const {
+  template <class X>
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE bool operator()(X x) const {
+    static_assert(std::is_same_v<X, T>,
+                  "penstock: the number of a comparison has the type of the elements; for floats write LessThan(0.f)");
     switch (how) {
       case Comparison::kLess: return x < with;
       case Comparison::kLessOrEqual: return x <= with;

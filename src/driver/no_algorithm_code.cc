@@ -3,6 +3,6 @@
 
 namespace penstock::detail {
 
-void UseCompiledCode(NodeCode&) {}
+void UseCompiledCode(NodeCode& code) { code.lacks_cuda = true; }
 
 }  // namespace penstock::detail

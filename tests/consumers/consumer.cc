@@ -21,11 +21,15 @@ absl::Status Saxpy(std::vector<float>& x, std::vector<float>& y) {
   auto a = graph.Param<float>("a");
   auto in = graph.Input<float>("x", n);
   auto out = graph.InOut<float>("y", n);
+  auto most = graph.Output<float>("most", 1);
   graph.ParallelFor("axpy", n, Axpy{}, a, penstock::Read(in), penstock::ReadWrite(out));
+  graph.Reduce("most", penstock::Read(out), penstock::Write(most), penstock::Max());
   PENSTOCK_ASSIGN_OR_RETURN(penstock::Executable exec, runtime.Compile(graph));
   penstock::Bindings io = exec.bindings();
-  PENSTOCK_ASSIGN_OR_RETURN(penstock::Run run, exec.Launch(io.Set(a, 2.f).Set(in, x).Set(out, y)));
-  return run.Wait();
+  std::vector<float> greatest(1);
+  PENSTOCK_ASSIGN_OR_RETURN(penstock::Run run, exec.Launch(io.Set(a, 2.f).Set(in, x).Set(out, y).Set(most, greatest)));
+  PENSTOCK_RETURN_IF_ERROR(run.Wait());
+  return greatest[0] == 7.f ? absl::OkStatus() : absl::InternalError("the greatest is not 7");
 }
 
 }  // namespace

@@ -223,6 +223,10 @@ Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::Replicate
   const auto rest = g.Buffer<float>("rest", n);
   ps::Select(g, "select", ps::Read(x), ps::Write(rest), ps::Write(few, ps::Slice({0}, {1})), IsPositive{});
   ps::Select(g, "select of", ps::CountOf(count, n), ps::Read(x), ps::Write(rest), ps::Write(count), IsPositive{});
+  ps::Select(g, "late", ps::Read(x), ps::Write(rest), ps::Write(count), ps::GreaterThan(0.5F));
+  ps::Select(g, "early", ps::Read(x), ps::Write(rest), ps::Write(count), ps::LessOrEqual(0.5F));
+  ps::Histogram(g, "bins", ps::Read(x), ps::Write(few), ps::EvenBins(0.F, 1.F, 2));
+  ps::Histogram(g, "bins of", ps::CountOf(count, n), ps::Read(x), ps::Write(few), ps::EvenBins(0.F, 1.F, 2));
   const auto returned = g.Output<float>("returned", ps::CountOf(count, n));
   g.Output<float>("of few", ps::CountOf(ps::Read(few, ps::Slice({1}, {1})), 8), ps::kPinned);
   g.Kernel("by occupancy", Kernel, ps::Threads(n, ps::kOccupancy, 64), ps::Read(x), ps::WriteSome(returned), 3)

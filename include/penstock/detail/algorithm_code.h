@@ -8,6 +8,7 @@
 #include "penstock/detail/model.h"
 #include "penstock/detail/type_of.h"
 #include "penstock/export.h"
+#include "penstock/view.h"
 
 #if defined(__CUDACC__)
 #include "penstock/detail/cuda_kernel.h"
@@ -22,8 +23,18 @@ struct AlgorithmOf {};
 template <int kRank, class F, class... Stored>
 struct LeavesOf {};
 
-// Adds the library's kernel, or its callable of a Launch node, for `code.algorithm` if there is one. Without CUDA, or
-// built without PENSTOCK_BUILD_ALGORITHMS, the library has none.
+// What names an argument: a checked View has the memory of the other in front (checked_view.h), so kernels take both.
+template <class Stored>
+struct NameOfStored {
+  using type = Stored;
+};
+template <class T>
+struct NameOfStored<View<T>> {
+  using type = T*;
+};
+
+// Adds the library's kernel, or its callable of a Launch node, for `code.algorithm`, or sets `code.lacks_cuda` if there
+// is none. Without CUDA, or built without PENSTOCK_BUILD_ALGORITHMS, the library has none.
 PENSTOCK_EXPORT void UseCompiledCode(NodeCode& code);
 
 // The code of a kernel of the library's headers. Where nvcc does not compile it, `kernel` is only a name for the node.

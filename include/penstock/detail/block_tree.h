@@ -115,7 +115,7 @@ struct BlockTree {
   // Lanes whose numbers differ in bit kBit exchange half of their values: each keeps those of one of two neighbouring
   // rows and combines them with the same of the other.
   template <int kBit>
-  __device__ __forceinline__ void Exchange(V (&mine)[kRows]) const {
+  __device__ __forceinline__ void Exchange(V (&mine)[size_t{kRows}]) const {
     constexpr int kMask = 1 << kBit, kLow = 2 * kMask - 1;
     const int lane = static_cast<int>(threadIdx.x) % kLanes;
     const int right = static_cast<int>(threadIdx.x) / kLanes * kInWarp + (lane & ~kLow) + kMask;
@@ -131,7 +131,7 @@ struct BlockTree {
   // What the warp's values give, in each of its lanes; or if `bits` is less than kBits, what each 2^bits of them give,
   // at least kRows, in the lanes whose FirstOfLane lies among them. At first each lane has a value of every row, then
   // one row, of its lowest bits.
-  __device__ __forceinline__ V OfWarp(V (&mine)[kRows], int bits = kBits) const {
+  __device__ __forceinline__ V OfWarp(V (&mine)[size_t{kRows}], int bits = kBits) const {
     const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes * kInWarp;
     if constexpr (kRows > 1) Exchange<0>(mine);
     if constexpr (kRows > 2) Exchange<1>(mine);

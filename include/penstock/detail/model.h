@@ -224,6 +224,7 @@ struct NodeCode {
   const char* cuda_task_variable = nullptr;
   // Of a node of an algorithm: what it is an instance of (algorithm_code.h); no type: it is no algorithm's.
   TypeInfo algorithm{};
+  bool lacks_cuda = false;  // nvcc did not compile it, and the library has no code for it
   // The callable of a Host or Launch node. `launch` is null for Host nodes.
   std::shared_ptr<void> callable{};
   absl::Status (*call)(void* callable, LaunchContext* launch, void* const* argv) = nullptr;

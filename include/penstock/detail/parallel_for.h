@@ -284,7 +284,7 @@ PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code, [[maybe_unused]] int64_t roo
   if constexpr (kTakesParams) code.cuda_self_indirect = KernelWithRoom<kRank, kRooms, F, RefStoredT<A>...>(room);
 #endif
   if constexpr (kTakesLeaves<F>) {
-    code.algorithm = TypeOf<LeavesOf<kRank, F, ViewStoredT<A>...>>();
+    code.algorithm = TypeOf<LeavesOf<kRank, F, typename NameOfStored<ViewStoredT<A>>::type...>>();
     if constexpr (!kNvcc) UseCompiledCode(code);
   }
 }

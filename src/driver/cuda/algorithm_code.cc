@@ -6,6 +6,7 @@
 // Threads: thread-safe.
 #include "penstock/detail/algorithm_code.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "penstock/penstock.h"
@@ -14,15 +15,25 @@
 namespace penstock::detail {
 namespace {
 
-const std::vector<NodeCode>& CompiledCode() {
+struct Compiled {
+  TypeInfo algorithm;
+  decltype(NodeCode::call) call;
+  decltype(NodeCode::cuda_kernel) cuda_kernel;
+  const void* cuda_self;
+};
+
+const std::vector<Compiled>& AllCompiled() {
   static const auto* const all = [] {
     Graph graph("algorithms");
     for (const auto declare : {&DeclareReductions, &DeclareRows, &DeclareRuns, &DeclareScans, &DeclareSelections,
                                &DeclareHistograms, &DeclareSorts})
       declare(graph);
-    auto* const codes = new std::vector<NodeCode>();
+    auto* const codes = new std::vector<Compiled>();
     for (const NodeDecl& node : graph.model().nodes) {
-      if (node.code.algorithm.size != 0) codes->push_back(node.code);
+      const NodeCode& code = node.code;
+      const auto same = [&](const Compiled& other) { return other.algorithm == code.algorithm; };
+      if (code.algorithm.size == 0 || std::any_of(codes->begin(), codes->end(), same)) continue;
+      codes->push_back({code.algorithm, code.call, code.cuda_kernel, code.cuda_self});
     }
     return codes;
   }();
@@ -32,13 +43,14 @@ const std::vector<NodeCode>& CompiledCode() {
 }  // namespace
 
 void UseCompiledCode(NodeCode& code) {
-  for (const NodeCode& compiled : CompiledCode()) {
+  for (const Compiled& compiled : AllCompiled()) {
     if (compiled.algorithm != code.algorithm) continue;
     if (compiled.call != nullptr) code.call = compiled.call;
     code.cuda_kernel = compiled.cuda_kernel;
     code.cuda_self = compiled.cuda_self;
     return;
   }
+  code.lacks_cuda = true;
 }
 
 }  // namespace penstock::detail

@@ -1,6 +1,7 @@
 // Algorithms over more elements than 32 bits count, on a GPU that has room for them. The elements follow a rule, so it
 // is known in closed form what each algorithm gives; kernels compare and count what is right, and nothing but these
 // counts comes back. All of them must be right, so elements that a count itself would lose are seen too.
+#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -68,12 +69,13 @@ class LargeAlgorithms : public driver::GpuTest {
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
+    size_t free = 0, all = 0;
+    ASSERT_EQ(cudaMemGetInfo(&free, &all), cudaSuccess);
+    if (static_cast<int64_t>(free) < kMemory) {
+      GTEST_SKIP() << free << " bytes of the device's memory are free; the test takes up to " << kMemory;
+    }
     absl::StatusOr<Runtime> made = Runtime::Create({.devices = "cuda:0", .workers = 1});
     ASSERT_OK(made.status());
-    if (made->devices()[0].memory_bytes < kMemory) {
-      GTEST_SKIP() << "the device has " << made->devices()[0].memory_bytes << " bytes of memory; the test takes up to "
-                   << kMemory;
-    }
     runtime_.emplace(*std::move(made));
   }
   void RunOnce(const Graph& graph, BufferHandle<int64_t> to, std::vector<int64_t>& results) {

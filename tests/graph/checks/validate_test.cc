@@ -673,6 +673,33 @@ TEST(Validate, NamesTheFileOfAKernelThatNvccDidNotCompile) {
             "compile this file as CUDA or pin the node to a host device");
 }
 
+// Once, by the first that is missing, also where that is not the first of the algorithm.
+TEST(Validate, NamesTheNodeOfAnAlgorithmThatNvccDidNotCompile) {
+  for (const int missing : {0, 1, 2}) {
+    ModelBuilder g;
+    for (int n = 0; n < 3; ++n) {
+      NodeDecl& node = g.node(g.For("f" + std::to_string(n)));
+      node.later = n > 0;
+      if (n >= missing) node.code.cuda_kernel = nullptr;
+    }
+    EXPECT_EQ(
+        MistakeOf(g, OneCuda()),
+        "FAILED_PRECONDITION: graph 'g' node 'f" + std::to_string(missing) + "' (a.cc:" + std::to_string(missing + 1) +
+            ") on cuda:0: declared in a.cc, which nvcc did not compile; compile this file as CUDA or pin the node "
+            "to a host device");
+  }
+}
+
+TEST(Validate, NamesALaunchNodeOfAnAlgorithmThatNvccDidNotCompile) {
+  ModelBuilder g;
+  NodeDecl& node = g.node(g.Launch("sort"));
+  EXPECT_EQ(MistakeOf(g, OneCuda()), "OK");
+  node.code.lacks_cuda = true;
+  EXPECT_NE(
+      MistakeOf(g, OneCuda()).find("node 'sort' (a.cc:1) on cuda:0: declared in a.cc, which nvcc did not compile"),
+      std::string::npos);
+}
+
 TEST(Validate, NeedsNoNvccForAKernelFromASource) {
   ModelBuilder g;
   NodeDecl& node = g.node(g.Kernel("k"));

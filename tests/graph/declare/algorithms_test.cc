@@ -152,11 +152,12 @@ TEST(DeclaredScan, TellsAMistakeOnce) {
   }
   {
     Graph g("g");
-    Scan(g, At("s", 5), Read(g.Input<float>("x", 5000)), Write(g.Output<float>("y", 5000)));
+    Scan(g, At("s", 5), Read(g.Input<int16_t>("x", 5000)), Write(g.Output<int16_t>("y", 5000)));
     EXPECT_EQ(MistakesOf(g, true),
               one +
                   " on cuda:0: declared in a.cc, which nvcc did not compile; compile this file as CUDA or pin the node "
-                  "to a host device");
+                  "to a host device; without nvcc there are algorithms over some types, in a library built with them: "
+                  "docs/howto/algorithms.md has a list");
   }
   {
     Graph g("g");

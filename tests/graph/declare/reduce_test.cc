@@ -157,11 +157,12 @@ TEST(DeclaredReduce, TellsAMistakeOnce) {
 
 TEST(DeclaredReduce, NamesTheFileThatNvccDidNotCompileOnce) {
   Graph g("g");
-  auto x = g.Input<float>("x", kThreeLevels);
-  g.Reduce(At("sum", 5), Read(x), Write(g.Output<float>("y", 1)));
+  auto x = g.Input<int16_t>("x", kThreeLevels);
+  g.Reduce(At("sum", 5), Read(x), Write(g.Output<int16_t>("y", 1)));
   EXPECT_EQ(MistakesOf(g, true),
             "graph 'g' node 'sum' (a.cc:5) on cuda:0: declared in a.cc, which nvcc did not compile; "
-            "compile this file as CUDA or pin the node to a host device");
+            "compile this file as CUDA or pin the node to a host device; without nvcc there are algorithms over some "
+            "types, in a library built with them: docs/howto/algorithms.md has a list");
 }
 
 TEST(DeclaredReduce, WritesOneElement) {

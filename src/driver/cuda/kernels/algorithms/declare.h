@@ -19,25 +19,21 @@ void DeclareSelections(Graph& graph);
 void DeclareHistograms(Graph& graph);
 void DeclareSorts(Graph& graph);
 
-// Enough elements for every level of a tree, in several rows, and for every node of an algorithm.
-inline constexpr int64_t kRows = 4, kWidth = int64_t{1} << 36;
+// Algorithms declare other nodes for few elements than for many: these are few, and enough for every level of a tree.
+inline constexpr int64_t kFew = 1, kMany = int64_t{1} << 31, kRows = 4;
 
 template <class T>
-AccessOf<T, AccessMode::kRead> AllOf(Graph& graph) {
-  return Read(graph.Input<T>("from", {kRows, kWidth}));
-}
-template <class T>
-AccessOf<T, AccessMode::kRead> LineOf(Graph& graph) {
-  return Read(graph.Input<T>("from", kWidth));
+AccessOf<T, AccessMode::kRead> From(Graph& graph, const Extent& extent) {
+  return Read(graph.Input<T>("from", extent));
 }
 // Rows with gaps between them.
 template <class T>
-AccessOf<T, AccessMode::kRead> PartOf(Graph& graph) {
-  return Read(graph.Input<T>("from", {kRows, kWidth}), Slice({0, 0}, {kRows, kWidth / 2}));
+AccessOf<T, AccessMode::kRead> FromPart(Graph& graph, int64_t width) {
+  return Read(graph.Input<T>("from", {kRows, width + 1}), Slice({0, 0}, {kRows, width}));
 }
 template <class T>
-AccessOf<T, AccessMode::kWrite> LineTo(Graph& graph, int64_t n = kWidth) {
-  return Write(graph.Output<T>("to", n));
+AccessOf<T, AccessMode::kWrite> To(Graph& graph, const Extent& extent) {
+  return Write(graph.Output<T>("to", extent));
 }
 
 }  // namespace penstock::detail

@@ -7,8 +7,8 @@ namespace {
 
 template <class T, class F>
 void DeclareBins(Graph& graph, const F& bin) {
-  Histogram(graph, "bins", AllOf<T>(graph), LineTo<int32_t>(graph, 256), bin);
-  Histogram(graph, "bins", AllOf<T>(graph), LineTo<int64_t>(graph, 256), bin);
+  Histogram(graph, "bins", From<T>(graph, kMany), To<int32_t>(graph, 256), bin);
+  Histogram(graph, "bins", From<T>(graph, kMany), To<int64_t>(graph, 256), bin);
 }
 template <class T>
 void DeclareEvenBins(Graph& graph) {

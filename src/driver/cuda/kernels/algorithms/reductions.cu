@@ -7,18 +7,25 @@ namespace {
 
 template <class T, class V, class Op>
 void DeclareReduceBy(Graph& graph) {
-  for (const auto& from : {AllOf<T>(graph), PartOf<T>(graph)}) graph.Reduce("reduce", from, LineTo<V>(graph, 1), Op());
+  for (const int64_t width : {kFew, kMany}) {
+    for (const auto& from : {From<T>(graph, {kRows, width}), FromPart<T>(graph, width)}) {
+      graph.Reduce("reduce", from, To<V>(graph, 1), Op());
+    }
+  }
 }
-template <class T>
+template <class T, class C>
 void DeclareCountedSum(Graph& graph) {
-  graph.Reduce("reduce", CountOf(Read(graph.Input<int64_t>("count", 1)), kWidth), LineOf<T>(graph),
-               LineTo<T>(graph, 1));
+  for (const int64_t most : {kFew, kMany - 1}) {
+    graph.Reduce("reduce", CountOf(From<C>(graph, 1), most), From<T>(graph, most), To<T>(graph, 1));
+  }
 }
 template <class T, class R>
 void DeclareArgs(Graph& graph) {
-  for (const auto& from : {AllOf<T>(graph), PartOf<T>(graph)}) {
-    ArgMin(graph, "least", from, LineTo<R>(graph, 1));
-    ArgMax(graph, "greatest", from, LineTo<R>(graph, 1));
+  for (const int64_t width : {kFew, kMany}) {
+    for (const auto& from : {From<T>(graph, {kRows, width}), FromPart<T>(graph, width)}) {
+      ArgMin(graph, "least", from, To<R>(graph, 1));
+      ArgMax(graph, "greatest", from, To<R>(graph, 1));
+    }
   }
 }
 template <class T>
@@ -26,7 +33,9 @@ void DeclareReductionsOf(Graph& graph) {
   DeclareReduceBy<T, T, Plus>(graph);
   DeclareReduceBy<T, T, Min>(graph);
   DeclareReduceBy<T, T, Max>(graph);
-  DeclareCountedSum<T>(graph);
+  DeclareCountedSum<T, int32_t>(graph);
+  DeclareCountedSum<T, int64_t>(graph);
+  DeclareArgs<T, int32_t>(graph);
   DeclareArgs<T, int64_t>(graph);
 }
 

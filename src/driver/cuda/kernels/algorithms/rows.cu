@@ -7,8 +7,10 @@ namespace {
 
 template <class T, class V, class Op>
 void DeclareRowsBy(Graph& graph) {
-  for (const int64_t width : {int64_t{1}, kWidth}) {
-    ReduceRows(graph, "rows", Read(graph.Input<T>("from", {kRows, width})), LineTo<V>(graph, kRows), Op());
+  for (const int64_t width : {kFew, kMany}) {
+    for (const auto& from : {From<T>(graph, {kRows, width}), FromPart<T>(graph, width)}) {
+      ReduceRows(graph, "rows", from, To<V>(graph, kRows), Op());
+    }
   }
 }
 template <class T>

@@ -5,17 +5,23 @@
 namespace penstock::detail {
 namespace {
 
-template <class K, class T>
+template <class K, class T, class C>
 void DeclareTotals(Graph& graph) {
-  ReduceByKey(graph, "totals", LineOf<K>(graph), LineOf<T>(graph), LineTo<K>(graph), LineTo<T>(graph),
-              LineTo<int64_t>(graph, 1));
+  for (const int64_t n : {kFew, kMany - 1}) {
+    ReduceByKey(graph, "totals", From<K>(graph, n), From<T>(graph, n), To<K>(graph, n), To<T>(graph, n),
+                To<C>(graph, 1));
+  }
 }
 template <class K>
 void DeclareRunsOf(Graph& graph) {
-  DeclareTotals<K, int32_t>(graph);
-  DeclareTotals<K, int64_t>(graph);
-  DeclareTotals<K, float>(graph);
-  DeclareTotals<K, double>(graph);
+  DeclareTotals<K, int32_t, int32_t>(graph);
+  DeclareTotals<K, int32_t, int64_t>(graph);
+  DeclareTotals<K, int64_t, int32_t>(graph);
+  DeclareTotals<K, int64_t, int64_t>(graph);
+  DeclareTotals<K, float, int32_t>(graph);
+  DeclareTotals<K, float, int64_t>(graph);
+  DeclareTotals<K, double, int32_t>(graph);
+  DeclareTotals<K, double, int64_t>(graph);
 }
 
 }  // namespace

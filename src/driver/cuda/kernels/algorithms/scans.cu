@@ -8,9 +8,8 @@ namespace {
 template <class T, class V>
 void DeclareScanOf(Graph& graph) {
   for (const CombineOrder order : {CombineOrder::kFixed, CombineOrder::kAny}) {
-    for (const int64_t width : {int64_t{1}, kWidth}) {
-      Scan(graph, "sums", Read(graph.Input<T>("from", {kRows, width})), Write(graph.Output<V>("to", {kRows, width})),
-           Plus(), {.order = order});
+    for (const int64_t width : {kFew, kMany}) {
+      Scan(graph, "sums", From<T>(graph, {kRows, width}), To<V>(graph, {kRows, width}), Plus(), {.order = order});
     }
   }
 }

@@ -6,12 +6,16 @@
 namespace penstock::detail {
 namespace {
 
+template <class T, class C>
+void DeclareSelectionsTo(Graph& graph) {
+  for (const int64_t n : {kFew, kMany - 1}) {
+    Select(graph, "select", From<T>(graph, n), To<T>(graph, n), To<C>(graph, 1), LessThan(T{}));
+  }
+}
 template <class T>
 void DeclareSelectionsOf(Graph& graph) {
-  for (const int64_t width : {int64_t{1}, kWidth}) {
-    Select(graph, "select", Read(graph.Input<T>("from", width)), LineTo<T>(graph, width), LineTo<int64_t>(graph, 1),
-           LessThan(T{}));
-  }
+  DeclareSelectionsTo<T, int32_t>(graph);
+  DeclareSelectionsTo<T, int64_t>(graph);
 }
 
 }  // namespace

@@ -7,8 +7,9 @@ namespace {
 
 template <class K>
 void DeclareSortsOf(Graph& graph) {
-  Sort(graph, "keys", LineOf<K>(graph), LineTo<K>(graph));
-  SortPairs(graph, "pairs", LineOf<K>(graph), LineTo<K>(graph), LineOf<int32_t>(graph), LineTo<int32_t>(graph));
+  Sort(graph, "keys", From<K>(graph, kFew), To<K>(graph, kFew));
+  SortPairs(graph, "pairs", From<K>(graph, kFew), To<K>(graph, kFew), From<int32_t>(graph, kFew),
+            To<int32_t>(graph, kFew));
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ namespace {
 constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
 constexpr double kMostFlops = 1e18;  // more than JSON of a profile has
 
+bool IsCompiledForCuda(const NodeDecl& node) { return node.code.cuda_kernel != nullptr || node.code.source != nullptr; }
+
 class NodeCheck {
  public:
   NodeCheck(Records& records, Findings& findings, DeclId n)
@@ -322,15 +324,16 @@ class NodeCheck {
 
   // The later nodes of a Reduce or a Scan have the extent and the options of the first, where mistakes are reported.
   void CheckParallelFor() {
-    if (node_.later) return CheckLaterIsCompiled();
-    CheckExtent(records_.model, findings_, {"node", node_.name}, node_.extent, 1);
-    if (node_.functor_rank != node_.extent.rank) {
-      Add(kInvalid, "the functor takes a " + std::to_string(node_.functor_rank) + "-D index and the extent is " +
-                        std::to_string(node_.extent.rank) +
-                        "-D; it is called with an index of the extent; take int64_t, Index2 or Index3 to match");
+    if (!node_.later) {
+      CheckExtent(records_.model, findings_, {"node", node_.name}, node_.extent, 1);
+      if (node_.functor_rank != node_.extent.rank) {
+        Add(kInvalid, "the functor takes a " + std::to_string(node_.functor_rank) + "-D index and the extent is " +
+                          std::to_string(node_.extent.rank) +
+                          "-D; it is called with an index of the extent; take int64_t, Index2 or Index3 to match");
+      }
+      if (node_.is_task) CheckTask();
     }
-    if (node_.is_task) CheckTask();
-    if (device_ != nullptr && device_->is_cuda && node_.code.source == nullptr) CheckCompiledForCuda();
+    if (device_ != nullptr && device_->is_cuda) CheckCompiledForCuda();
   }
 
   void CheckTask() {
@@ -342,19 +345,12 @@ class NodeCheck {
     CheckSharedBytes("its block takes ");
   }
 
-  static bool IsCompiledForCuda(const NodeDecl& node) {
-    return node.code.cuda_kernel != nullptr || node.code.source != nullptr;
-  }
+  // Of an algorithm that the library has in part, the first node that is missing is told.
   void CheckCompiledForCuda() {
-    if (!IsCompiledForCuda(node_)) RefuseNotCompiled();
-  }
-  // Of an algorithm that the library has in part, the first node that is missing.
-  void CheckLaterIsCompiled() {
-    if (device_ == nullptr || !device_->is_cuda || IsCompiledForCuda(node_)) return;
-    for (DeclId n(index_ - 1); n >= 0; n = DeclId(n - 1)) {
-      const NodeDecl& before = records_.model.nodes[n];
-      if (!IsCompiledForCuda(before)) return;
-      if (!before.later) break;
+    if (IsCompiledForCuda(node_)) return;
+    for (DeclId n = index_; records_.model.nodes[n].later && n > 0;) {
+      n = DeclId(n - 1);
+      if (!IsCompiledForCuda(records_.model.nodes[n])) return;
     }
     RefuseNotCompiled();
   }
@@ -381,7 +377,7 @@ class NodeCheck {
     if (node_.code.source != nullptr) CheckSource(*node_.code.source);
     if (device_ == nullptr) return;
     if (!device_->is_cuda) return CheckFallback("a Kernel runs on CUDA devices only");
-    if (node_.code.source == nullptr) CheckCompiledForCuda();
+    CheckCompiledForCuda();
   }
 
   void CheckSource(const Source::Parts& source) {

@@ -14,7 +14,7 @@
 namespace penstock::detail::algorithm_code_test {
 namespace {
 
-constexpr int64_t kSizes[] = {1, 2048, 2049, int64_t{1} << 23, int64_t{1} << 30};
+constexpr int64_t kSizes[] = {1, 32, 100, 2048, 2049, int64_t{1} << 23, int64_t{1} << 30};
 
 // The names of nodes that a CUDA device could not run.
 std::string Lacking(const Graph& graph) {

@@ -7,7 +7,8 @@ namespace {
 
 template <class T, class V, class Op>
 void DeclareRowsBy(Graph& graph) {
-  for (const int64_t width : {kFew, kMany}) {
+  constexpr int64_t kPacks = 32;  // rows of a power of two up to 256 have a kernel of their own
+  for (const int64_t width : {kFew, kPacks, kMany}) {
     for (const auto& from : {From<T>(graph, {kRows, width}), FromPart<T>(graph, width)}) {
       ReduceRows(graph, "rows", from, To<V>(graph, kRows), Op());
     }

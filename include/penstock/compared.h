@@ -19,14 +19,17 @@
 
 namespace penstock {
 
+// Which comparison with the number holds.
 enum class Comparison : uint8_t { kLess, kLessOrEqual, kGreater, kGreaterOrEqual, kEqual, kNotEqual };
 
+// The predicate; made by the functions below.
 template <class T>
 struct Compared {
   static_assert(std::is_arithmetic_v<T>, "penstock: elements are compared with a number");
   Comparison how;
   T with;
 
+  // Whether `x`, of the number's type, compares so.
   template <class X>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE bool operator()(X x) const {
     static_assert(std::is_same_v<X, T>,
@@ -43,26 +46,32 @@ struct Compared {
   }
 };
 
+// Holds of elements below the number.
 template <class T>
 PENSTOCK_HIDDEN constexpr Compared<T> LessThan(T number) {
   return {Comparison::kLess, number};
 }
+// Holds of elements below the number, and equal to it.
 template <class T>
 PENSTOCK_HIDDEN constexpr Compared<T> LessOrEqual(T number) {
   return {Comparison::kLessOrEqual, number};
 }
+// Holds of elements above the number.
 template <class T>
 PENSTOCK_HIDDEN constexpr Compared<T> GreaterThan(T number) {
   return {Comparison::kGreater, number};
 }
+// Holds of elements above the number, and equal to it.
 template <class T>
 PENSTOCK_HIDDEN constexpr Compared<T> GreaterOrEqual(T number) {
   return {Comparison::kGreaterOrEqual, number};
 }
+// Holds of elements equal to the number.
 template <class T>
 PENSTOCK_HIDDEN constexpr Compared<T> EqualTo(T number) {
   return {Comparison::kEqual, number};
 }
+// Holds of elements that are not equal to the number: also of NaN.
 template <class T>
 PENSTOCK_HIDDEN constexpr Compared<T> NotEqualTo(T number) {
   return {Comparison::kNotEqual, number};

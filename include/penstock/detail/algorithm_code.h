@@ -16,8 +16,8 @@
 
 namespace penstock::detail {
 
-// Names an instance by the types that it is made of. Compilers agree on that of types that have names; without RTTI not
-// on all.
+// Names an instance by the types that it is made of. Compilers agree on these names with RTTI; without it they disagree
+// on some.
 template <class... Parts>
 struct AlgorithmOf {};
 template <int kRank, class F, class... Stored>

@@ -80,7 +80,7 @@ PENSTOCK_HIDDEN __device__ __forceinline__ V FromLowerLane(const V& value, int b
   return words.Value(value);
 }
 
-// The states of all tiles, and behind the last of them how many have been taken.
+// The states of all tiles, followed by the number of tiles that have been taken.
 template <class V>
 class TileStates {
  public:

@@ -222,7 +222,8 @@ struct NodeCode {
   const void* cuda_region = nullptr;
   const void* cuda_task = nullptr;
   const char* cuda_task_variable = nullptr;
-  // Of a node of an algorithm: what it is an instance of (algorithm_code.h); no type: it is no algorithm's.
+  // Names the instance of an algorithm that this is the code of (algorithm_code.h). It is no type if the node belongs
+  // to no algorithm.
   TypeInfo algorithm{};
   bool lacks_cuda = false;  // nvcc did not compile it, and the library has no code for it
   // The callable of a Host or Launch node. `launch` is null for Host nodes.

@@ -10,8 +10,8 @@
 //
 // A level of a Reduce is one node. It cuts its values into leaves and makes one of each, a partial: a block of threads
 // does on a device, a host thread takes some of them. These are the values of the next level. Leaves have kLeaf values.
-// Those of more than kLeaf * kLeaf elements are longer, and so is the one leaf of a later level, where it saves a
-// level: two levels take 64 Mi elements.
+// A level of more than kLeaf * kLeaf values has longer leaves, and a later level has a single longer leaf where that
+// saves a level. So two levels take 64 Mi elements.
 //
 // Threads: plain functions.
 #pragma once

@@ -24,7 +24,7 @@ constexpr int64_t kMemory = int64_t{60} << 30;  // bytes of a device that has ro
 
 // 0 1 2 3 4 5 6 0 1 ..., and one greater than all.
 PENSTOCK_HOST_DEVICE uint8_t ElementAt(int64_t i) { return i == kPlanted ? kGreatest : static_cast<uint8_t>(i % 7); }
-// Of the elements to i, and of these that one: modulo 2^32.
+// The sum of elements 0 to i.
 PENSTOCK_HOST_DEVICE int64_t SumTo(int64_t i) {
   const int64_t whole = i / 7, rest = i % 7, sum = whole * 21 + rest * (rest + 1) / 2;
   return i < kPlanted ? sum : sum + kGreatest - kPlanted % 7;
@@ -47,7 +47,7 @@ struct Added {
 struct IsNotZero {
   PENSTOCK_HOST_DEVICE bool operator()(uint8_t x) const { return x != 0; }
 };
-// Of 1 2 3 4 5 6 1 2 ..., the planted one in place of its neighbour's.
+// The elements that are kept are 1 2 3 4 5 6 1 2 ..., with the greatest one in the place where it was planted.
 struct IsKept {
   int64_t planted;
   PENSTOCK_HOST_DEVICE int64_t operator()(int64_t i, const uint8_t* kept) const {

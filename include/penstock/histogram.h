@@ -22,6 +22,7 @@
 #include "penstock/detail/cplusplus20.h"
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "penstock/access.h"
@@ -50,36 +51,51 @@ struct OwnBin {
 template <class T>
 class EvenBins {
  public:
-  // There are at most 2^20 bins of floats. With more, with less than 1, or unless lower < upper and upper - lower and
-  // its inverse are finite, nothing is in any bin.
-  EvenBins(T lower, T upper, int32_t bins) : lower_(lower), upper_(upper) {
+  // There are at most 2^20 bins of floats. With more, with less than 1, or unless lower < upper and both
+  // bins * (upper - lower) and bins / (upper - lower) are finite, nothing is in any bin.
+  EvenBins(T lower, T upper, int32_t bins) : lower_(lower), upper_(upper), last_(bins - (bins > INT32_MIN)) {
     width_ = static_cast<Real>(upper) - static_cast<Real>(lower);
-    scale_ = static_cast<Real>(bins) / width_;
-    const bool is_finite = width_ - width_ == 0 && scale_ - scale_ == 0;
+    bins_ = static_cast<Real>(bins);
+    scale_ = bins_ / width_;
+    const Real product = bins_ * width_;
+    const bool is_finite = product - product == 0 && scale_ - scale_ == 0;
     const bool is_good = bins >= 1 && is_finite && (sizeof(Real) == 8 || bins <= kMostFloats);
-    bins_ = static_cast<Real>(is_good ? bins : 1);
     if (!is_good) upper_ = lower_;
   }
   // The bin, -1 outside all of them.
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE int32_t operator()(T x) const {
     if (!(x >= lower_ && x < upper_)) return -1;
-    const Real from_lower = static_cast<Real>(x) - static_cast<Real>(lower_), last = bins_ - 1;
-    // The next whole number: adding this loses the fraction. It is the bin or a neighbour of it, however that is
-    // rounded or contracted. Whole numbers stay in Reals, since converting them takes a GPU longer than all else here.
+    const Real from_lower = static_cast<Real>(x) - static_cast<Real>(lower_);
+    // Adding this rounds to a whole number, and leaves it in the lowest bits: converting a number takes a GPU longer
+    // than all else here. It is the bin or the next one, however the product is rounded or contracted.
     constexpr Real kRound = sizeof(Real) == 8 ? Real{6755399441055744} : Real{12582912};  // 1.5 * 2^52, 1.5 * 2^23
-    const Real rounded = (from_lower * scale_ + kRound) - kRound, near = rounded < last ? rounded : last;
-    const Whole product = static_cast<Whole>(from_lower) * static_cast<Whole>(bins_);
-    const auto begins_after = [&](Real bin) { return static_cast<Whole>(bin) * static_cast<Whole>(width_) > product; };
-    if (begins_after(near)) return static_cast<int32_t>(near - 1);
-    return static_cast<int32_t>(near < last && !begins_after(near + 1) ? near + 1 : near);
+    const Real rounded = from_lower * scale_ + kRound;
+    const int32_t near = LowestBits(rounded) - LowestBits(kRound);
+    const int32_t bin = near - static_cast<int32_t>(BeginsAfter(near, rounded - kRound, from_lower));
+    return bin < last_ ? bin : last_;
   }
 
  private:
   using Real = std::conditional_t<std::is_same_v<T, float>, float, double>;
-  using Whole = std::conditional_t<std::is_integral_v<T> && sizeof(T) <= 4, int64_t, Real>;  // exact for integers
   static constexpr int32_t kMostFloats = 1 << 20;  // so that rounding moves no estimate by half a bin
+
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE static int32_t LowestBits(Real x) {
+    std::conditional_t<sizeof(Real) == 8, int64_t, int32_t> bits;
+    memcpy(&bits, &x, sizeof(Real));
+    return static_cast<int32_t>(bits);
+  }
+  // Whether a bin, given twice, begins after what lies so far from `lower`. Integers are compared exactly.
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE bool BeginsAfter(int32_t bin, Real real_bin, Real from_lower) const {
+    if constexpr (std::is_integral_v<T> && sizeof(T) <= 4) {
+      return bin * static_cast<int64_t>(width_) > static_cast<int64_t>(from_lower) * static_cast<int64_t>(bins_);
+    } else {
+      return real_bin * width_ > from_lower * bins_;
+    }
+  }
+
   T lower_, upper_;
   Real bins_, width_, scale_;
+  int32_t last_;  // bin
 };
 
 // Declares the two nodes, as one.

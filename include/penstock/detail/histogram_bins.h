@@ -105,7 +105,7 @@ class BinCounter {
 // time.
 template <class T, class Counter>
 PENSTOCK_HIDDEN __device__ __forceinline__ void CountLine(const T* from, int64_t n, const Counter& counter) {
-  constexpr int kAtOnce = 8, kInWord = sizeof(T) <= 2 && std::is_default_constructible_v<T> ? 16 / sizeof(T) : 1;
+  constexpr int kAtOnce = 8, kInWord = sizeof(T) <= 4 && std::is_default_constructible_v<T> ? 16 / sizeof(T) : 1;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kHistogramThreads;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kHistogramThreads + threadIdx.x;
   int64_t begin = 0;

@@ -120,6 +120,7 @@ TEST(BinsOfOneWidth, BeginWhereTheyDo) {
 TEST(BinsOfOneWidth, AreNoneOfARangeThatIsNone) {
   EXPECT_EQ(EvenBins(-3e38F, 3e38F, 10)(2e38F), -1) << "the width is infinite";
   EXPECT_EQ(EvenBins(0.F, 1e-38F, 16)(0), -1) << "its inverse is";
+  EXPECT_EQ(EvenBins(0.F, 1e38F, 16)(5e37F), -1) << "16 of it are";
   EXPECT_EQ(EvenBins(0.F, 1.F, 0)(0.5F), -1);
   EXPECT_EQ(EvenBins(0.F, 1.F, (1 << 20) + 1)(0.5F), -1);
   EXPECT_EQ(EvenBins(0.F, 1.F, 1 << 20)(0.5F), 1 << 19);

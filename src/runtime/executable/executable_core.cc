@@ -173,11 +173,11 @@ absl::StatusOr<RunSlot*> ExecutableCore::AcquireSlot(Deadline deadline, Wait wai
     slot = TakeFree();
     return slot != nullptr || !runtime().CheckOpen().ok();
   };
-  const std::string taken = Label() + ": all " + std::to_string(slots()) + " slots are taken";
+  const auto taken = [this] { return Label() + ": all " + std::to_string(slots()) + " slots are taken"; };
   if (wait == Wait::kNo) {
     if (take() && slot != nullptr) return slot;
     return absl::ResourceExhaustedError(
-        taken + "; wait for a run to end, use Launch or Acquire, which wait, or compile with more slots");
+        taken() + "; wait for a run to end, use Launch or Acquire, which wait, or compile with more slots");
   }
   const WaitingLaunch waiting(waiting_);
   if (!take()) {
@@ -187,19 +187,18 @@ absl::StatusOr<RunSlot*> ExecutableCore::AcquireSlot(Deadline deadline, Wait wai
   }
   if (slot != nullptr) return slot;
   PENSTOCK_RETURN_IF_ERROR(runtime().CheckOpen());
-  return absl::DeadlineExceededError(taken + " and none came free before the deadline; nothing was started");
+  return absl::DeadlineExceededError(taken() + " and none came free before the deadline; nothing was started");
 }
 
 absl::Status ExecutableCore::CheckMayLaunch(const char* called) const {
-  const std::string prefix = Label() + ": " + called;
+  const auto refuse = [&](const char* why) { return absl::FailedPreconditionError(Label() + ": " + called + why); };
   if (base::InDeviceCode()) {
-    return absl::FailedPreconditionError(prefix +
-                                         " inside a callable that is called as a part of a device's work, where "
-                                         "nothing of CUDA's may be called; call it outside");
+    return refuse(
+        " inside a callable that is called as a part of a device's work, where "
+        "nothing of CUDA's may be called; call it outside");
   }
   if (!host::HostcallPoller::IsCurrent()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      prefix +
+  return refuse(
       " inside an Inline Host node; the thread that answers devices may call none; make it Infallible, or neither");
 }
 

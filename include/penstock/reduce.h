@@ -22,7 +22,7 @@
 //           takes it. Within one call, the functor and the operation are the user's own: there compilers may still
 //           contract a multiplication and an addition (docs/explanation/host-nodes.md, "Floating point"). The sign and
 //           the payload of a NaN are not specified.
-// Nodes     are one of the given name for up to 2048 values, and otherwise others after it, "name/level 2" above 2048
+// Nodes     are one of the given name for up to 4096 values, and otherwise others after it, "name/level 2" above 4096
 //           values and "name/level 3" above 64 Mi. Between them lie internal buffers, "name/partials", of one value for
 //           2048 or more.
 // Errors    of the elements, the arguments and the device are those of a ParallelFor. A result of another number of

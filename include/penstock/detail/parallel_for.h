@@ -210,10 +210,15 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunElements(const Range& range, 
   }
 }
 
+// Whether dependents of the kernel may be launched as soon as it runs (programmatic.h).
+template <class F>
+inline constexpr bool kReleasesDependents = requires { requires F::kReleasesDependents; };
+
 // Everything a kernel does.
 template <int kRank, class F, class... Passed>
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunKernel(const Range& range, F& f, const Passed&... args) {
   AwaitDependencies();
+  if constexpr (kReleasesDependents<F>) ReleaseDependents();
   if constexpr (kRank == kTaskRank) static_cast<const F&>(f)(BlockOfKernel(range.width), Given(args)...);
   else RunElements<kRank>(range, f, args...);
 }

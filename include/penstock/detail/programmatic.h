@@ -3,7 +3,7 @@
 //
 // A kernel without the prologue is launched when its predecessors have ended. Graphs launch one with it early, so a
 // node in a chain of small kernels begins 0.28 us sooner (H100, of 0.96). A thread that ended without waiting would let
-// successors begin too early, so all threads wait, and wait first.
+// successors begin too early, so all threads wait, and wait before they touch what a kernel may write.
 //
 // Compiled for less than compute capability 9.0 it does nothing; cudaFuncAttributes::ptxVersion shows which.
 #pragma once
@@ -16,6 +16,13 @@ inline constexpr int kAwaitsFromPtx = 90;  // cudaFuncAttributes::ptxVersion of 
 __device__ inline void AwaitDependencies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// Lets the kernels that depend on this one be launched as soon as all of its blocks have come here. They still await
+// its end, but their blocks take room meanwhile, so this is for kernels that are short or have small dependents.
+__device__ inline void ReleaseDependents() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 #endif

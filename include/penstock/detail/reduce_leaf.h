@@ -152,6 +152,8 @@ struct Leaf {
   // leaves fewer registers, so it is asked for where no code of the user's runs.
   static constexpr int kBlockThreads = kLeafThreads;
   static constexpr int kMinBlocks = !kGivesElements<F> || !kIsRounded<Op, V> ? 1 : sizeof(V) <= 4 ? 6 : 3;
+  // A level of several blocks has the next as its dependent, which has few, and one of one block is short.
+  static constexpr bool kReleasesDependents = true;
   bool later() const { return level > 1; }  // NodeDecl::later
 
   // For FunctorRank: never called.

@@ -10,8 +10,9 @@
 //
 // A level of a Reduce is one node. It cuts its values into leaves and makes one of each, a partial: a block of threads
 // does on a device, a host thread takes some of them. These are the values of the next level. Leaves have kLeaf values.
-// A level of more than kLeaf * kLeaf values has longer leaves, and a later level has a single longer leaf where that
-// saves a level. So two levels take 64 Mi elements.
+// A level of more than kLeaf * kLeaf values has longer leaves, and there is a single longer leaf where that saves a
+// level: of twice kLeaf elements, whose functor may take long, and of kLongLeaf values of a later level. So one level
+// takes 4096 elements, and two take 64 Mi.
 //
 // Threads: plain functions.
 #pragma once
@@ -37,7 +38,7 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline int64_t ValuesAfter(int64_t elements
 
 // How many values a leaf has at a level of a Reduce that has so many, and how many leaves there are.
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline int64_t LeafOfReduce(int64_t values, int level) {
-  return values > kLeaf * kLeaf || (level > 1 && values <= kLongLeaf) ? kLongLeaf : kLeaf;
+  return values > kLeaf * kLeaf || values <= (level > 1 ? kLongLeaf : 2 * kLeaf) ? kLongLeaf : kLeaf;
 }
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline int64_t LeavesOfReduce(int64_t values, int level) {
   if (values <= 1) return 1;

@@ -142,6 +142,7 @@ struct LeafTotals : ScanLevel<kHasCount> {
   using Level = ScanLevel<kHasCount>;
   static constexpr bool kByRows = true;
   static constexpr int kBlockThreads = kLeafThreads, kMinBlocks = kMinBlocksOf<V>;
+  static constexpr bool kReleasesDependents = true;  // the next level has few blocks
   LeafTotals(int32_t of, const Op& o, const V& p) : Level{of}, op(o), placeholder(p) {}
   bool later() const { return this->level > 1; }
 

@@ -47,6 +47,7 @@ template <class Leaf, bool kHasCount>
 struct PassBegin : Leaf {
   static constexpr int kBlockThreads = kLeafThreads, kMinBlocks = 1;
   static constexpr int kLeavesOfBlock = static_cast<int>(kLeaf), kWorking = kHasCount ? 2 : 1;
+  static constexpr bool kReleasesDependents = true;
   explicit PassBegin(const Leaf& leaf) : Leaf(leaf) {}
 
 #if defined(__CUDACC__)

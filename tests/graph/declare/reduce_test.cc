@@ -51,8 +51,8 @@ TEST(DeclaredReduce, HasANodeForEachLevelAndBuffersBetween) {
     const char* names;
   } kCases[] = {
       {0, "sum@5 "},
-      {2048, "sum@5 "},
-      {2049, "sum@5 sum/level 2@5 sum/partials[2] "},
+      {4096, "sum@5 "},
+      {4097, "sum@5 sum/level 2@5 sum/partials[3] "},
       {kShortLeaves, "sum@5 sum/level 2@5 sum/partials[2048] "},
       {kShortLeaves + 1, "sum@5 sum/level 2@5 sum/partials[2048] "},
       {kTwoLevels, "sum@5 sum/level 2@5 sum/partials[8192] "},
@@ -84,7 +84,7 @@ TEST(DeclaredReduce, HasRoomForThePartialsOfFewerElements) {
     return level;
   };
   constexpr int64_t kLong = int64_t{1} << 35;
-  std::vector<int64_t> counts{1, 2, 2048, 2049, 8192, 8193};
+  std::vector<int64_t> counts{1, 2, 2048, 2049, 4096, 4097, 8192, 8193};
   for (const int64_t at : {kShortLeaves, 2 * kShortLeaves, 4 * kShortLeaves, kTwoLevels, kLong}) {
     counts.insert(counts.end(), {at - 1, at, at + 1, at + 4096});
   }

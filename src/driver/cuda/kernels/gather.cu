@@ -21,6 +21,8 @@ struct Team {
 };
 
 __device__ uint64_t Fewer(uint64_t a, uint64_t b) { return a < b ? a : b; }
+// a / b, of which most b are 1, and a division takes longer than the rest of a small copy.
+__device__ uint64_t Over(uint64_t a, unsigned b) { return b == 1 ? a : a / b; }
 // The largest power of two, at most 16, that divides every value or-ed into `bits`.
 __device__ unsigned WordFor(uint64_t bits) { return static_cast<unsigned>((bits | kWidest) & (~(bits | kWidest) + 1)); }
 
@@ -91,8 +93,8 @@ __device__ void CopyLine(unsigned char* to, const unsigned char* from, uint64_t 
   const auto at = reinterpret_cast<uintptr_t>(to);
   const unsigned word = WordFor(at - reinterpret_cast<uintptr_t>(from));
   if (word < 4 && bytes >= kShiftedBytes) return CopyLineShifted(to, from, bytes, team);
-  const unsigned before = static_cast<unsigned>(Fewer((word - at % word) % word, bytes));
-  const unsigned after = static_cast<unsigned>((bytes - before) % word);
+  const unsigned before = static_cast<unsigned>(Fewer((word - at) & (word - 1), bytes));
+  const unsigned after = static_cast<unsigned>(bytes - before) & (word - 1);
   const uint64_t last = bytes - after + team.lane;
   // Both ends are read before the middle and written after it, so that no thread waits for them alone.
   unsigned char first_byte = 0, last_byte = 0;
@@ -164,7 +166,12 @@ __device__ void CopyNarrowRows(const CopyPiece& box, const Team& team) {
 
 __device__ void CopyPart(const CopyPiece& box, const Team& team) {
   if (box.width == 0 || box.height == 0 || box.depth == 0) return;
-  if (box.height == 1 && box.depth == 1) return CopyWideRows(box, team);
+  if (box.height == 1 && box.depth == 1) {
+    if (box.width > uint64_t{kGatherWords} * kWidest * team.threads) return CopyWideRows(box, team);
+    if (team.part > 0) return;
+    // One sweep, without the divisions that find a line's place.
+    return CopyLine(static_cast<unsigned char*>(box.dst), static_cast<const unsigned char*>(box.src), box.width, team);
+  }
   uint64_t bits = reinterpret_cast<uintptr_t>(box.dst) | reinterpret_cast<uintptr_t>(box.src) | box.width;
   if (box.height > 1) bits |= box.dst_pitch | box.src_pitch;
   if (box.depth > 1) bits |= box.dst_slice | box.src_slice;
@@ -183,24 +190,28 @@ __device__ void Meet() {
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kGatherThreads) PenstockGather(Gather gather) {
-  detail::AwaitDependencies();
-  // One warp of a team reads its piece from the table in one transaction, since the table is across the bus.
   constexpr unsigned kTeams = kGatherThreads / 32, kPieceWords = sizeof(CopyPiece) / sizeof(uint64_t);
   __shared__ alignas(CopyPiece) uint64_t held[kTeams][kPieceWords];
   const unsigned teams = kGatherThreads / gather.team, mine = threadIdx.x / gather.team;
   Team team{threadIdx.x % gather.team, gather.team, 0, gather.parts};
   const uint64_t units = gather.count * gather.parts;
-  for (uint64_t first = uint64_t{blockIdx.x} * teams; first < units; first += uint64_t{gridDim.x} * teams) {
-    const uint64_t unit = first + mine;
+  // One warp of a team reads its piece from the table in one transaction, since the table is across the bus.
+  const auto hold = [&](uint64_t unit) {
     if (unit < units && team.lane < kPieceWords) {
-      held[mine][team.lane] = reinterpret_cast<const uint64_t*>(gather.pieces + unit / gather.parts)[team.lane];
+      held[mine][team.lane] = reinterpret_cast<const uint64_t*>(gather.pieces + Over(unit, gather.parts))[team.lane];
     }
+  };
+  uint64_t unit = uint64_t{blockIdx.x} * teams + mine;
+  hold(unit);  // no kernel writes a table, so there is nothing to await
+  detail::AwaitDependencies();
+  for (; unit - mine < units; unit += uint64_t{gridDim.x} * teams) {
     Meet();
     if (unit < units) {
-      team.part = static_cast<unsigned>(unit % gather.parts);
+      team.part = static_cast<unsigned>(unit - Over(unit, gather.parts) * gather.parts);
       CopyPart(*reinterpret_cast<const CopyPiece*>(held[mine]), team);
     }
     Meet();
+    hold(unit + uint64_t{gridDim.x} * teams);
   }
 }
 

@@ -47,6 +47,8 @@ struct FirstExtreme {
     return is_beyond || IsNaN(b.value) ? b : a;
   }
 };
+template <class Extreme, class T>
+inline constexpr bool kIsRounded<FirstExtreme<Extreme>, Indexed<T>> = true;  // it chooses, and computes nothing
 
 class ArgDeclaration {
  public:

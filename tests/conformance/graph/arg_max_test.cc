@@ -43,11 +43,7 @@ class Args : public GraphConformance {
     Graph g("args");
     auto n = g.Param<int64_t>("n", AtMost(kMost));
     auto x = g.Input<T>("x", n);
-    auto least = g.Output<int32_t>("least", 3);
-    auto greatest = g.Output<int64_t>("greatest", 1);
     auto best = g.Output<Indexed<T>>("best", 2);
-    ArgMin(g, "least", Read(x), Write(least, Slice({1}, {1})));
-    ArgMax(g, "greatest", Read(x), Write(greatest));
     ArgMin(g, "first", Read(x), Write(best, Slice({0}, {1})));
     ArgMax(g, "last", Read(x), Write(best, Slice({1}, {1})));
     auto exec = runtime_->Compile(g);
@@ -55,15 +51,10 @@ class Args : public GraphConformance {
     Bindings io = exec->bindings();
     for (const int64_t count : Extents()) {
       const std::vector<T> hx = FewValues<T>(count);
-      std::vector<int32_t> got_least(3, 9);
-      std::vector<int64_t> got_greatest(1, 9);
       std::vector<Indexed<T>> got(2, Indexed<T>(T(5), 7));
-      io.Set(n, count).Set(x, hx).Set(least, got_least).Set(greatest, got_greatest);
-      auto run = exec->Launch(io.Set(best, got));
+      auto run = exec->Launch(io.Set(n, count).Set(x, hx).Set(best, got));
       ASSERT_OK(run.status());
       ASSERT_OK(run->Wait());
-      EXPECT_EQ(got_least[1], Least(hx)) << count;
-      EXPECT_EQ(got_greatest[0], Greatest(hx)) << count;
       EXPECT_EQ(got[0].index(), Least(hx)) << count;
       EXPECT_EQ(got[1].index(), Greatest(hx)) << count;
       if (count == 0) {
@@ -77,11 +68,10 @@ class Args : public GraphConformance {
   }
 };
 
+// CompiledAlgorithms.FindExtremes tries other types.
 TEST_P(Args, OfNumbersAreThoseOfTheStandardLibrary) {
   AreThoseOfTheStandardLibrary<float>();
-  AreThoseOfTheStandardLibrary<double>();
   AreThoseOfTheStandardLibrary<int16_t>();
-  AreThoseOfTheStandardLibrary<uint8_t>();
 }
 
 // The elements of a box are counted row by row.
@@ -89,12 +79,14 @@ TEST_P(Args, OfBoxesCountTheElementsOfTheBox) {
   Graph g("boxes");
   auto x = g.Input<int32_t>("x", Pitched({20, 31, 70}, 72));
   auto found = g.Output<int64_t>("found", 3);
+  auto small = g.Output<int32_t>("small", 3);
   auto flat = g.Buffer<int32_t>("flat", {20, 31, 70});
   g.Copy("copy", Read(x), Write(flat));
   const Box inner = Slice({1, 2, 3}, {18, 25, 60});
   ArgMax(g, "all", Read(x), Write(found, Slice({0}, {1})));
   ArgMin(g, "inner", Read(x, inner), Write(found, Slice({1}, {1})));
   ArgMin(g, "flat", Read(flat), Write(found, Slice({2}, {1})));
+  ArgMax(g, "small", Read(flat), Write(small, Slice({1}, {1})));
   const std::vector<int32_t> values = Random(20 * 31 * 72);
   std::vector<int32_t> all, of_inner;
   for (int64_t i = 0; i < 20 * 31 * 72; ++i) {
@@ -103,8 +95,10 @@ TEST_P(Args, OfBoxesCountTheElementsOfTheBox) {
     if (z >= 1 && z < 19 && y >= 2 && y < 27 && c >= 3 && c < 63) of_inner.push_back(values[i]);
   }
   std::vector<int64_t> got(3);
-  ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(x, values).Set(found, got); }));
+  std::vector<int32_t> got_small(3);
+  ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(x, values).Set(found, got).Set(small, got_small); }));
   EXPECT_EQ(got, (std::vector<int64_t>{Greatest(all), Least(of_inner), Least(all)}));
+  EXPECT_EQ(got_small[1], Greatest(all));
 }
 
 TEST_P(Args, FindTheFirstNaNAndTheFirstOfZeros) {

@@ -58,18 +58,14 @@ struct Compose {
     return {a.scale * b.scale, a.shift * b.scale + b.shift, a.maps + b.maps};
   }
 };
-// 64 bytes: products of 2 by 2 matrices do not commute.
-struct Matrix {
-  uint64_t at[2][2];
-  uint64_t rest[4];
+// 64 bytes, which neither commute nor associate: every other order gives another result.
+struct Words {
+  uint64_t at[8];
 };
-struct Multiply {
-  PENSTOCK_HOST_DEVICE Matrix operator()(const Matrix& a, const Matrix& b) const {
-    Matrix c{};
-    for (int i = 0; i < 2; ++i) {
-      for (int j = 0; j < 2; ++j) c.at[i][j] = a.at[i][0] * b.at[0][j] + a.at[i][1] * b.at[1][j];
-    }
-    for (int i = 0; i < 4; ++i) c.rest[i] = a.rest[i] + b.rest[i];
+struct AddWords {
+  PENSTOCK_HOST_DEVICE Words operator()(const Words& a, const Words& b) const {
+    Words c{};
+    for (int i = 0; i < 8; ++i) c.at[i] = a.at[i] * 3 + b.at[i];
     return c;
   }
 };
@@ -169,14 +165,13 @@ TEST_P(Scans, RoundEachResult) {
 }
 TEST_P(Scans, KeepTheOrderOfWhatDoesNotCommute) {
   AreThoseOfTheOrder<Affine, Affine>([&](int64_t n) { return Maps(n); }, Compose{}, Affine{3, 5, 0});
-  AreThoseOfTheOrder<Matrix, Matrix>(
+  AreThoseOfTheOrder<Words, Words>(
       [&](int64_t n) {
-        std::vector<Matrix> values(static_cast<size_t>(std::min<int64_t>(n, 20'000)));
-        values.resize(static_cast<size_t>(n));
-        for (Matrix& m : values) m = {{{rng_(), rng_()}, {rng_(), rng_() | 1U}}, {rng_(), 1, 2, rng_()}};
+        std::vector<Words> values(static_cast<size_t>(n));
+        for (Words& w : values) w = {{rng_(), rng_(), rng_(), rng_(), rng_(), 1, 2, rng_()}};
         return values;
       },
-      Multiply{}, Matrix{{{1, 7}, {0, 1}}, {0, 0, 0, 1}});
+      AddWords{}, Words{{1, 7, 0, 1, 0, 0, 0, 1}});
 }
 
 TEST_P(Scans, OfIntegersAreThoseOfTheStandardLibrary) {
@@ -278,10 +273,10 @@ TEST_P(Scans, InOnePassLoseAndSwapNothing) {
     auto maps = g.Input<Affine>("maps", extent), composed = g.Output<Affine>("composed", extent);
     auto wide = g.Input<Affine64>("wide", extent), composed64 = g.Output<Affine64>("composed 64", extent);
     auto sums = g.Output<int64_t>("sums", extent);
-    auto floats = g.Output<float>("floats", extent);
+    auto whole = g.Input<float>("whole", extent), floats = g.Output<float>("floats", extent);
     Scan(g, "sums", Read(x), Write(sums), Plus(), 5, kExclusive);
-    Scan(g, "floats", Read(x), Write(floats), Plus(), kAnyOrder);
-    Scan(g, "x", Read(x), Write(x), Max());
+    Scan(g, "floats", Read(whole), Write(floats), Plus(), kAnyOrder);
+    Scan(g, "x", Read(x), Write(x), Min());
     Scan(g, "composed", Read(maps), Write(composed), Compose{}, kAnyOrder);
     Scan(g, "composed 64", Read(wide), Write(composed64), Compose64{}, Affine64{3, 4}, kAnyOrder);
     const auto n = static_cast<size_t>(h * w);
@@ -293,19 +288,20 @@ TEST_P(Scans, InOnePassLoseAndSwapNothing) {
     for (Affine64& m : hwide) m = {rng_() | 1U, uint64_t{rng_()} << 32 | rng_()};
     std::vector<Affine> got_maps(n), want_maps(n);
     std::vector<int64_t> got(n), want(n);
-    std::vector<float> got_floats(n), want_floats(n);
+    std::vector<float> hwhole(n), got_floats(n), want_floats(n);  // whole numbers, whose sums are below 2^24
     for (int64_t row = 0; row < h; ++row) {
       const int64_t at = row * w;
       const auto values = want_x.begin() + row * (w + 3);
       std::exclusive_scan(values, values + w, want.begin() + at, int64_t{5});
-      std::inclusive_scan(values, values + w, want_floats.begin() + at);  // whole numbers below 2^24
-      std::inclusive_scan(values, values + w, values, Max());
+      std::copy(values, values + w, hwhole.begin() + at);
+      std::inclusive_scan(values, values + w, want_floats.begin() + at);
+      std::inclusive_scan(values, values + w, values, Min());
       std::inclusive_scan(hmaps.begin() + at, hmaps.begin() + at + w, want_maps.begin() + at, Compose{});
       std::inclusive_scan(hwide.begin() + at, hwide.begin() + at + w, want64.begin() + at, Compose64{}, Affine64{3, 4});
     }
     ASSERT_OK(RunOnce(g, [&](Bindings& io) {
       io.Set(x, hx).Set(maps, hmaps).Set(composed, got_maps).Set(wide, hwide).Set(composed64, got64);
-      io.Set(sums, got).Set(floats, got_floats);
+      io.Set(sums, got).Set(whole, hwhole).Set(floats, got_floats);
     }));
     EXPECT_EQ(hx, want_x) << h << " " << w;
     EXPECT_EQ(got, want) << h << " " << w;
@@ -392,16 +388,16 @@ TEST_P(Scans, AreFoundWhenDeclaredAgainAndCheckedAgainstHostCode) {
     for (const int64_t n : {int64_t{100}, int64_t{5000}}) {
       const std::vector<float> hx = RandomOf<float>(n);
       const std::vector<float> want = Expected<float>(hx, Plus(), static_cast<float>(round), false);
-      const std::vector<int32_t> ones(hx.size(), 1);
-      std::vector<int32_t> want_sums(hx.size());
-      std::iota(want_sums.begin(), want_sums.end(), 1);
+      const std::vector<uint32_t> ones(hx.size(), 1);
+      std::vector<uint32_t> want_sums(hx.size());
+      std::iota(want_sums.begin(), want_sums.end(), 1U);
       for (GraphCache* const cache : {&found, &checked}) {
         std::vector<float> got(hx.size());
-        std::vector<int32_t> got_sums(hx.size());
+        std::vector<uint32_t> got_sums(hx.size());
         absl::StatusOr<penstock::Run> run = cache->Launch([&](Graph& g, Bindings& io) {
           auto x = g.Input<float>("x", n);
           auto y = g.Output<float>("y", n);
-          auto whole = g.Input<int32_t>("whole", n), sums = g.Output<int32_t>("sums", n);
+          auto whole = g.Input<uint32_t>("whole", n), sums = g.Output<uint32_t>("sums", n);
           Scan(g, "y", Read(x), Write(y), Plus(), static_cast<float>(round), kExclusive);
           Scan(g, "sums", Read(whole), Write(sums));
           io.Set(x, hx).Set(y, got).Set(whole, ones).Set(sums, got_sums);

@@ -353,7 +353,14 @@ TEST_P(CompiledAlgorithms, SayThatOthersNeedNvcc) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, CompiledAlgorithms, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
+// The promise is which code is found. A ring, whose chunks are small, would take most of the time and change nothing.
+std::vector<Target> HostTargetsWithoutRing() {
+  std::vector<Target> targets = HostTargetsOfResults();
+  std::erase_if(targets, [](const Target& target) { return target.ring; });
+  return targets;
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, CompiledAlgorithms, testing::ValuesIn(HostTargetsWithoutRing()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, CompiledAlgorithms, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace

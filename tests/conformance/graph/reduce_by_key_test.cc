@@ -98,9 +98,11 @@ class ByKey : public GraphConformance {
     }
     return keys;
   }
+  // A chunk of the ring is small, so many extents take long; and a checked driver does the same arithmetic.
   std::vector<int64_t> Extents() const {
+    if (GetParam().ring) return {0, 1, 33, 2049, 4097};
     std::vector<int64_t> extents{0, 1, 2, 7, 9, 31, 33, 255, 257, 1000, 2047, 2048, 2049, 4096, 4097, 6151};
-    if (!GetParam().ring && !GetParam().checked) extents.push_back(kMost);
+    if (!GetParam().checked) extents.push_back(kMost);
     return extents;
   }
 

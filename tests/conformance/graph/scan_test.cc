@@ -109,10 +109,11 @@ class Scans : public GraphConformance {
     for (Affine& m : maps) m = {static_cast<uint32_t>(rng_() | 1U), static_cast<uint32_t>(rng_()), 1};
     return maps;
   }
-  // A chunk of the ring is small, and a checked driver does the same arithmetic.
+  // A chunk of the ring is small, so many extents take long; and a checked driver does the same arithmetic.
   std::vector<int64_t> Extents() const {
+    if (GetParam().ring) return {0, 1, 33, 2049, 4097};
     std::vector<int64_t> extents{0, 1, 2, 7, 8, 9, 31, 33, 255, 257, 1000, 2047, 2048, 2049, 4096, 4097, 6151};
-    if (!GetParam().ring && !GetParam().checked) extents.push_back(kMost);
+    if (!GetParam().checked) extents.push_back(kMost);
     return extents;
   }
 
@@ -265,7 +266,8 @@ TEST_P(Scans, TakeEachRowAlone) {
 // Operations that are exactly associative give the same in any order, and show if a pass mistakes a neighbour.
 TEST_P(Scans, InOnePassLoseAndSwapNothing) {
   std::vector<std::pair<int64_t, int64_t>> shapes{{1, 2049}, {40, 30}, {3, 5000}, {7, 8192}, {2, 8193}, {1, 20'000}};
-  if (!GetParam().ring && !GetParam().checked) shapes.emplace_back(1, 700'001);
+  if (GetParam().ring) shapes = {{1, 2049}, {40, 30}, {2, 8193}};
+  else if (!GetParam().checked) shapes.emplace_back(1, 700'001);
   for (const auto& [h, w] : shapes) {
     Graph g("pass");
     const Extent extent{h, w};

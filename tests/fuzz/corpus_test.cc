@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/check_algorithm_bytes.h"
 #include "tests/fuzz/check_bytes.h"
 #include "tests/fuzz/check_control_bytes.h"
 #include "tests/support/environment.h"
@@ -24,6 +25,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr uint32_t kFirstSeed = 1;
 constexpr int kRandomInputs = 2000, kConstructs = kSanitized ? 100 : 400;
+constexpr int kAlgorithms = kSanitized ? 150 : 600;
 constexpr int kMutants = kSanitized ? 4000 : 20'000, kShards = 4;
 constexpr size_t kMostBytes = 300, kMostMutated = 400;
 
@@ -33,9 +35,9 @@ Bytes ReadFile(const std::filesystem::path& path) {
 }
 
 // In the order of their names.
-std::vector<std::filesystem::path> CorpusFiles() {
+std::vector<std::filesystem::path> CorpusFiles(const char* folder = PENSTOCK_FUZZ_CORPUS) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(PENSTOCK_FUZZ_CORPUS)) files.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -142,6 +144,27 @@ TEST(FuzzedConstructs, OfRandomBytesAreRefusedOrRight) {
   if (count < 100) return;  // too few to say something about shares
   EXPECT_GT(accepted, count / 20);
   EXPECT_GT(count - accepted, count / 20);
+}
+
+TEST(FuzzedAlgorithms, OfTheCorpusAreRefusedOrRight) {
+  const auto files = CorpusFiles(PENSTOCK_ALGORITHM_CORPUS);
+  for (const auto& file : files) EXPECT_EQ(CheckAlgorithmBytes(ReadFile(file)).problem, "") << file;
+  EXPECT_GT(files.size(), 5u) << "in " << PENSTOCK_ALGORITHM_CORPUS;
+}
+
+TEST(FuzzedAlgorithms, OfRandomBytesAreRefusedOrRight) {
+  const auto first = static_cast<uint32_t>(FromEnvironment("PENSTOCK_FUZZ_SEED", kFirstSeed));
+  const auto count = static_cast<uint32_t>(FromEnvironment("PENSTOCK_FUZZ_MUTANTS", kAlgorithms));
+  uint32_t ran = 0;
+  for (uint32_t seed = first; seed - first < count; ++seed) {
+    const Outcome outcome = CheckAlgorithmBytes(RandomBytes(seed));
+    ASSERT_EQ(outcome.problem, "") << "seed " << seed;
+    ran += outcome.ran;
+  }
+  std::cout << count << " inputs: " << ran << " compiled\n";
+  if (count < 100) return;  // too few to say something about shares
+  EXPECT_GT(ran, count / 4);
+  EXPECT_GT(count - ran, count / 20);
 }
 
 }  // namespace

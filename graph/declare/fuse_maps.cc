@@ -61,6 +61,13 @@ class Groups {
   // The Maps of the group of a Map, in their order; one if it stays alone.
   const std::vector<DeclId>& Of(DeclId map) const { return groups_[group_[map]]; }
   bool IsFused(DeclId node) const { return may_[node] && Of(node).size() > 1; }
+  // Whether what the Map reads is what a Map of its group writes and nobody else needs.
+  bool ReadsDropped(DeclId reader, BufferId buffer) const {
+    return std::any_of(of_buffer_[buffer].begin(), of_buffer_[buffer].end(), [&](size_t i) {
+      const std::vector<DeclId>& readers = between_[i].readers;
+      return between_[i].fused && std::binary_search(readers.begin(), readers.end(), reader);
+    });
+  }
   // Whether what the Map writes goes to Maps of its group only.
   bool IsDropped(DeclId writer, BufferId buffer) const {
     return std::any_of(of_buffer_[buffer].begin(), of_buffer_[buffer].end(),
@@ -179,13 +186,7 @@ class Groups {
   // Whether the access is only to what Maps of its group write and read.
   bool IsInside(DeclId map, const AccessDecl& access) const {
     const bool reads = Reads(access.mode), writes = access.mode != AccessMode::kRead;
-    return (!reads || IsFusedReader(map, access.buffer)) && (!writes || IsDropped(map, access.buffer));
-  }
-  bool IsFusedReader(DeclId map, BufferId buffer) const {
-    return std::any_of(of_buffer_[buffer].begin(), of_buffer_[buffer].end(), [&](size_t i) {
-      const std::vector<DeclId>& readers = between_[i].readers;
-      return between_[i].fused && std::binary_search(readers.begin(), readers.end(), map);
-    });
+    return (!reads || ReadsDropped(map, access.buffer)) && (!writes || IsDropped(map, access.buffer));
   }
 
   // Whether all accesses to memory that one of them writes are to the same elements by the same index.
@@ -273,6 +274,7 @@ class Composer {
     AccessDecl access;
     TypeInfo type;
     int32_t step;
+    bool dropped = false;  // it is a value that has no memory
   };
   // Of what is written as well there is one access.
   void AddReads(Formula& formula, std::vector<AccessDecl>& accesses, std::vector<TypeInfo>& types) {
@@ -294,12 +296,13 @@ class Composer {
     const NodeDecl& node = model_.nodes[map];
     const Formula& of = *node.code.formula;
     std::vector<int32_t> steps;  // where each of its steps is now
-    for (const FormulaStep& step : of.steps) steps.push_back(StepOf(node, step, steps));
+    for (const FormulaStep& step : of.steps) steps.push_back(StepOf(map, step, steps));
     for (int w = 0; w < of.outputs(); ++w) {
       const auto i = static_cast<size_t>(w);
-      const Kept kept{node.accesses[i], TypeOf(node, i), steps[static_cast<size_t>(of.written[i])]};
+      const Kept kept{node.accesses[i], TypeOf(node, i), steps[static_cast<size_t>(of.written[i])],
+                      groups_.IsDropped(map, node.accesses[i].buffer)};
       Put(values_, kept);
-      if (!groups_.IsDropped(map, kept.access.buffer)) Put(written_, kept);
+      if (!kept.dropped) Put(written_, kept);
     }
   }
   static void Put(std::vector<Kept>& in, const Kept& kept) {
@@ -309,9 +312,10 @@ class Composer {
   // The first arguments are the Range and the address of the formula.
   static const TypeInfo& TypeOf(const NodeDecl& node, size_t access) { return node.args[access + 2].type; }
 
-  int32_t StepOf(const NodeDecl& node, FormulaStep step, const std::vector<int32_t>& steps) {
+  int32_t StepOf(DeclId map, FormulaStep step, const std::vector<int32_t>& steps) {
+    const NodeDecl& node = model_.nodes[map];
     const auto index = static_cast<size_t>(std::max(step.a, 0));
-    if (step.operation == Operation::kRead) return Read(node.accesses[index], TypeOf(node, index), step);
+    if (step.operation == Operation::kRead) return Read(map, node.accesses[index], TypeOf(node, index), step);
     if (step.operation == Operation::kParam) {
       step.a = IndexOfParam(node.args[2 + node.accesses.size() + index], node.code.formula->params[index]);
     } else {
@@ -321,9 +325,11 @@ class Composer {
     }
     return AddStep(formula_.steps, step);
   }
-  // Of what an earlier one has written, its value.
-  int32_t Read(const AccessDecl& access, const TypeInfo& type, FormulaStep step) {
-    if (const Kept* const value = Find(values_, access)) return value->step;
+  // Of what an earlier one has written, its value: unless that was dropped, and a node between the two, which is no
+  // Map of the group, has written the Buffer since.
+  int32_t Read(DeclId map, const AccessDecl& access, const TypeInfo& type, FormulaStep step) {
+    const Kept* const value = Find(values_, access);
+    if (value != nullptr && (!value->dropped || groups_.ReadsDropped(map, access.buffer))) return value->step;
     if (const Kept* const known = Find(read_, access)) return known->step;
     step.a = static_cast<int32_t>(read_.size());  // until all that is written is known
     const int32_t at = AddStep(formula_.steps, step);

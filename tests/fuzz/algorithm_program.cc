@@ -13,35 +13,49 @@ AlgorithmWriter::AlgorithmWriter(ByteSource& bytes, int of_256) : bytes_(bytes),
     if (role != BufferRole::kOutput && role != BufferRole::kInternal) written_[a].fill(true);
   }
   kept_count_ = PickCount(true, {}, {});
-  for (int left = 1 + bytes_.Below(12); left > 0; --left) program_.push_back(One(2));
+  for (int left = 1 + bytes_.Below(12); left > 0; --left) AddSome(program_, 2);
   WriteWhatIsMissing();
 }
 
-AlgorithmStep AlgorithmWriter::One(int depth) {
+void AlgorithmWriter::AddSome(std::vector<Step>& to, int depth) {
+  constexpr int kChains = 4;  // kinds more: Maps that follow one another, which are fused
+  const int kind = bytes_.Below(Step::kKinds + kChains);
+  if (kind == Step::kRepeat && depth > 0) return to.push_back(Repeat(depth - 1));
+  if (kind < Step::kRepeat) return to.push_back(One(static_cast<Step::Kind>(kind), false));
+  for (int left = 2 + bytes_.Below(5); left > 0; --left) to.push_back(One(Step::kMap, true));
+}
+
+AlgorithmStep AlgorithmWriter::Repeat(int depth) {
   Step step;
-  step.kind = static_cast<Step::Kind>(bytes_.Below(depth > 0 ? Step::kKinds : Step::kRepeat));
-  step.name = "step " + std::to_string(names_++);
-  if (step.kind == Step::kRepeat) {
-    step.number = bytes_.Below(4);
-    const auto before = written_;
-    ++bodies_;
-    for (int left = 1 + bytes_.Below(4); left > 0; --left) step.body.push_back(One(depth - 1));
-    --bodies_;
-    written_ = before;  // it may run no time
-    return step;
-  }
-  Choose(step);
+  step.kind = Step::kRepeat;
+  step.name = NextName();
+  step.number = bytes_.Below(4);
+  const auto before = written_;
+  ++bodies_;
+  for (int left = 1 + bytes_.Below(4); left > 0; --left) AddSome(step.body, depth);
+  --bodies_;
+  written_ = before;  // it may run no time
+  return step;
+}
+
+AlgorithmStep AlgorithmWriter::One(Step::Kind kind, bool follows) {
+  Step step;
+  step.kind = kind;
+  step.name = NextName();
+  Choose(step, follows);
   if (of_256_ > 0 && bytes_.Chance(of_256_)) Spoil(step);
   MarkWritten(step);
   return step;
 }
 
-void AlgorithmWriter::Choose(AlgorithmStep& step) {
-  const auto length = bytes_.Chance(64) && bodies_ == 0 ? Length::kBins : Length::kRun;
+void AlgorithmWriter::Choose(AlgorithmStep& step, bool follows) {
+  const bool of_bins = bodies_ == 0 && !follows && bytes_.Chance(64);
+  const auto length = of_bins ? Length::kBins : Length::kRun;
   step.way = bytes_.Byte();
   step.number = static_cast<int8_t>(bytes_.Byte());
   step.device = bytes_.Chance(64) ? bytes_.Below(2) : -1;
-  step.from = PickRead(length);
+  const bool may_follow = kArrays[last_].length == length && IsWritten(last_);
+  step.from = may_follow && (follows || bytes_.Chance(128)) ? last_ : PickRead(length);
   step.with = PickRead(length);
   const bool in_place = step.kind == Step::kMap || step.kind == Step::kScan;
   step.to = PickWrite(length, in_place ? std::vector<size_t>() : std::vector{step.from, step.with});
@@ -73,7 +87,7 @@ void AlgorithmWriter::Spoil(AlgorithmStep& step) {
   switch (bytes_.Below(7)) {
     case 0:
       if (step.kind != Step::kMap && step.kind != Step::kScan && !compacts && !sorts) return;
-      if (kArrays[step.from].length != Length::kRun) return;
+      if (kArrays[step.from].length != Length::kRun || bodies_ > 0) return;
       step.to = PickWrite(Length::kBins, {step.count.array, step.of.value_or(CountAt()).array});
       return Note(step, compacts ? "may write as many to" : "boxes of one shape");
     case 1:
@@ -116,6 +130,7 @@ void AlgorithmWriter::MarkWritten(const AlgorithmStep& step) {
     if (!writes) break;
     written_[array].fill(true);
     used_[array] = true;
+    last_ = array;
     counted_by_[array] = some ? std::optional(step.count) : step.of;
     if (step.kind == Step::kMap || step.kind == Step::kCopy) counted_by_[array] = counted_by_[step.from];
     if (step.kind == Step::kHistogram || step.kind == Step::kSort) counted_by_[array].reset();
@@ -131,7 +146,7 @@ void AlgorithmWriter::WriteWhatIsMissing() {
   const auto add = [&](Step::Kind kind, size_t from, size_t to) {
     Step step;
     step.kind = kind;
-    step.name = "step " + std::to_string(names_++);
+    step.name = NextName();
     step.from = step.with = from;
     step.to = step.also = to;
     step.count = kept_count_;

@@ -104,9 +104,13 @@ class AlgorithmWriter {
   const std::vector<Known>& known() const { return known_; }
 
  private:
-  AlgorithmStep One(int depth);
-  void Choose(AlgorithmStep& step);
+  void AddSome(std::vector<AlgorithmStep>& to, int depth);
+  AlgorithmStep Repeat(int depth);
+  // `follows`: it reads what was written last, if it can.
+  AlgorithmStep One(AlgorithmStep::Kind kind, bool follows);
+  void Choose(AlgorithmStep& step, bool follows);
   void Spoil(AlgorithmStep& step);
+  std::string NextName() { return "step " + std::to_string(names_++); }
   void Note(const AlgorithmStep& step, const char* text) { known_.push_back({step.name, text}); }
   void MarkWritten(const AlgorithmStep& step);
   void WriteWhatIsMissing();
@@ -123,6 +127,7 @@ class AlgorithmWriter {
   std::array<std::optional<CountAt>, kArrays.size()> counted_by_{};  // how many elements of it have values
   std::array<bool, kArrays.size()> used_{};  // some step writes it, or reads it before it is written
   std::array<bool, kArrays.size()> in_parts_{};  // some step writes an element of it, before all are written
+  size_t last_ = 0;  // the array that was written last
   CountAt kept_count_;
   std::vector<AlgorithmStep> program_;
   std::vector<Known> known_;

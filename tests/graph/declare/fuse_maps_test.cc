@@ -291,6 +291,10 @@ void RunInOrder(const Model& model, Memory& memory) {
   }
 }
 
+struct SetTo100 {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> z) const { z(i) = 100; }
+};
+
 TEST(FusedMaps, ReadWhatWasThereBeforeTheyWroteIt) {
   Graph g("g");
   auto x = g.InOut<int32_t>("x", kN), y = g.Output<int32_t>("y", kN);
@@ -303,6 +307,21 @@ TEST(FusedMaps, ReadWhatWasThereBeforeTheyWroteIt) {
   RunInOrder(FusedOf(g)[0].model, memory);
   EXPECT_EQ(memory[0], std::vector<int32_t>(kN, 14));
   EXPECT_EQ(memory[1], std::vector<int32_t>(kN, 7));
+}
+
+// What a Map of the kernel wrote before is not what the Buffer holds.
+TEST(FusedMaps, ReadWhatAnotherNodeHasWrittenBetweenThem) {
+  Graph g("g");
+  auto x = g.InOut<int32_t>("x", kN), y = g.Output<int32_t>("y", kN);
+  auto t = g.Buffer<int32_t>("t", kN), u = g.Buffer<int32_t>("u", kN);
+  Map(g, "t", Write(t), Of(x) + 1);
+  Map(g, "u", Write(u), Of(t) + 1);
+  g.ParallelFor("again", kN, SetTo100{}, Write(t));
+  Map(g, "y", Write(y), Of(u) + Of(t));
+  ASSERT_EQ(Fused(g), "again; t + u + y; -u ");
+  Memory memory(4, std::vector<int32_t>(kN, 7));
+  RunInOrder(FusedOf(g)[0].model, memory);
+  EXPECT_EQ(memory[1], std::vector<int32_t>(kN, 109));
 }
 
 struct Double {

@@ -320,6 +320,27 @@ TEST_P(Residents, ATaskMayWaitForAllOtherWorkers) {
 }
 
 // The device memory and the extent are another in each launch.
+// Nothing else differs, so nothing else is looked at.
+TEST_P(Residents, ALaunchMayChangeAValueAlone) {
+  constexpr int64_t kN = 70;
+  Graph graph("value");
+  const auto by = graph.Param<int32_t>("by");
+  const auto x = graph.InOut<int32_t>("x", kN);
+  graph.ParallelFor("first", kN, AddValue{}, ReadWrite(x), by);
+  graph.ParallelFor("second", kN, AddValue{}, ReadWrite(x), by);
+  auto exec = runtime_->Compile(graph);
+  ASSERT_OK(exec.status());
+  std::vector<int32_t> got(kN);
+  int32_t expected = 0;
+  Bindings io = exec->bindings().Set(x, got);
+  for (int32_t run = 1; run <= 5; ++run) {
+    ASSERT_OK(exec->Launch(io.Set(by, run))->Wait());
+    expected += 2 * run;
+    ASSERT_EQ(got, std::vector<int32_t>(kN, expected)) << "run " << run;
+  }
+  EXPECT_GT(exec->submission_report().regions, 0);
+}
+
 TEST_P(Residents, LaunchesDecideMemoryAndExtent) {
   constexpr int64_t kMost = 70;
   Graph graph("moves");

@@ -102,7 +102,7 @@ void AlgorithmDeclarer::One(Graph& graph, const Step& step) const {
       return WithCount(
           step, [&](const auto&...) { return graph.ParallelFor(name, 1, SetNumber(), WriteAt(step.count), param_); });
     default: {
-      const CountedExtent<int32_t> extent = CountOf(ReadAt(*step.of), LengthOf(step.from));
+      const CountedExtent<int32_t> extent = CountOf(ReadAt(step.of.value_or(CountAt())), LengthOf(step.from));
       if (step.kind == Step::kCountedFor) {
         graph.ParallelFor(name, extent, WriteNumbered(), Write(to), Read(from), step.number);
       } else {

@@ -42,17 +42,18 @@ AlgorithmStep AlgorithmWriter::One(Step::Kind kind, bool follows) {
   Step step;
   step.kind = kind;
   step.name = NextName();
-  Choose(step, follows);
+  ChooseArrays(step, follows);
+  ChooseCounts(step);
   if (of_256_ > 0 && bytes_.Chance(of_256_)) Spoil(step);
   MarkWritten(step);
   return step;
 }
 
-void AlgorithmWriter::Choose(AlgorithmStep& step, bool follows) {
+void AlgorithmWriter::ChooseArrays(AlgorithmStep& step, bool follows) {
   const bool of_bins = bodies_ == 0 && !follows && bytes_.Chance(64);
   const auto length = of_bins ? Length::kBins : Length::kRun;
   step.way = bytes_.Byte();
-  step.number = static_cast<int8_t>(bytes_.Byte());
+  step.number = bytes_.Byte() - 128;
   step.device = bytes_.Chance(64) ? bytes_.Below(2) : -1;
   const bool may_follow = kArrays[last_].length == length && IsWritten(last_);
   step.from = may_follow && (follows || bytes_.Chance(128)) ? last_ : PickRead(length);
@@ -64,6 +65,9 @@ void AlgorithmWriter::Choose(AlgorithmStep& step, bool follows) {
   step.also = step.kind == Step::kSortPairs || step.kind == Step::kReduceByKey
                   ? PickWrite(length, {step.from, step.with, step.to})
                   : step.to;
+}
+
+void AlgorithmWriter::ChooseCounts(AlgorithmStep& step) {
   const bool needs_count = step.kind == Step::kCountedFor || step.kind == Step::kCountedChange;
   const bool may_count = step.kind == Step::kScan || step.kind == Step::kHistogram || step.WritesCount();
   const std::optional<CountAt> known = counted_by_[step.from];
@@ -131,10 +135,10 @@ void AlgorithmWriter::MarkWritten(const AlgorithmStep& step) {
     written_[array].fill(true);
     used_[array] = true;
     last_ = array;
-    counted_by_[array] = some ? std::optional(step.count) : step.of;
-    if (step.kind == Step::kMap || step.kind == Step::kCopy) counted_by_[array] = counted_by_[step.from];
-    if (step.kind == Step::kHistogram || step.kind == Step::kSort) counted_by_[array].reset();
-    if (counted_by_[array].has_value() && counted_by_[array]->at < 0) counted_by_[array].reset();
+    std::optional<CountAt> by = some ? std::optional(step.count) : step.of;
+    if (step.kind == Step::kMap || step.kind == Step::kCopy) by = counted_by_[step.from];
+    const bool gives_all = step.kind == Step::kHistogram || step.kind == Step::kSort;
+    counted_by_[array] = gives_all || (by.has_value() && by->at < 0) ? std::nullopt : by;
   }
   if (!step.WritesCount()) return;
   written_[step.count.array][static_cast<size_t>(std::max(step.count.at, 0))] = true;

@@ -108,7 +108,8 @@ class AlgorithmWriter {
   AlgorithmStep Repeat(int depth);
   // `follows`: it reads what was written last, if it can.
   AlgorithmStep One(AlgorithmStep::Kind kind, bool follows);
-  void Choose(AlgorithmStep& step, bool follows);
+  void ChooseArrays(AlgorithmStep& step, bool follows);
+  void ChooseCounts(AlgorithmStep& step);
   void Spoil(AlgorithmStep& step);
   std::string NextName() { return "step " + std::to_string(names_++); }
   void Note(const AlgorithmStep& step, const char* text) { known_.push_back({step.name, text}); }

@@ -25,7 +25,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr uint32_t kFirstSeed = 1;
 constexpr int kRandomInputs = 2000, kConstructs = kSanitized ? 100 : 400;
-constexpr int kAlgorithms = kSanitized ? 150 : 1000;
+constexpr int kAlgorithms = kSanitized ? 100 : 400;
 constexpr int kMutants = kSanitized ? 4000 : 20'000, kShards = 4;
 constexpr size_t kMostBytes = 300, kMostMutated = 400;
 

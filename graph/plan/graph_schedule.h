@@ -78,7 +78,7 @@ inline constexpr int32_t kMostWidth = 256, kMostWidthOfMany = 128;
 inline constexpr int32_t kManyNodes = 1024;
 
 // `refused[n]`: plan node n cannot be a graph node, and is submitted between graphs. The lane is one of those of the
-// most urgent refused nodes. Where nodes are refused the plan must be on one device.
+// most urgent refused nodes. Where nodes other than gates are refused the plan must be on one device.
 GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused, const RegionRules& regions = {},
                                 double least_us = kLeastGraphUs);
 

@@ -139,16 +139,17 @@ void RunTrace::Record(RunSlot& slot) const {
 void RunTrace::RecordNodes(RunSlot& slot) const {
   // Only what this run submitted: the events of later commands hold the times of an earlier run, or none.
   const std::vector<bool> submitted = slot.WasSubmitted();
+  const SlotQueues::Events& events = slot.queues.events();
   for (int32_t c = 0; c < slot.schedule->epilogue_begin; ++c) {
     if (!submitted[c]) continue;
-    const NodeId n = slot.schedule->commands[c].node;
+    const ExecCommand& command = slot.schedule->commands[c];
+    const NodeId n = command.node;
     if (n < 0) continue;
-    const DeviceId d = graph_.plan().nodes[n].device;
-    const absl::StatusOr<double> begin = graph_.driver().Elapsed(base_[d].event, slot.queues.begin_timing[n]);
-    const absl::StatusOr<double> end = graph_.driver().Elapsed(base_[d].event, slot.queues.end_timing[n]);
+    const Base& base = base_[graph_.plan().lanes[command.lane].device];  // graphs have all on one device
+    const absl::StatusOr<double> begin = graph_.driver().Elapsed(base.event, events.begin_timing[n]);
+    const absl::StatusOr<double> end = graph_.driver().Elapsed(base.event, events.end_timing[n]);
     if (!begin.ok() || !end.ok()) continue;  // a trace without the span is better than a run that fails for it
-    RecordNode(slot, n, AndMore(slot.schedule->nodes[c].size(), "a batch"), base_[d].micros + *begin,
-               base_[d].micros + *end);
+    RecordNode(slot, n, AndMore(slot.schedule->nodes[c].size(), "a batch"), base.micros + *begin, base.micros + *end);
   }
   RecordGraphs(slot);
   RecordIterations(slot);

@@ -154,11 +154,11 @@ absl::Status Submitter::Do(RunSlot& slot, const ExecCommand& command) const {
     case Op::kGraph: return LaunchGraph(slot, command);
     default: break;
   }
-  if (slot.queues.begin_timing.empty()) return DoNode(slot, command);
-  const NodeId node = command.node;
-  PENSTOCK_RETURN_IF_ERROR(driver.Record(slot.queues.begin_timing[node], stream));
+  const SlotQueues::Events& events = slot.queues.events();
+  if (events.begin_timing.empty()) return DoNode(slot, command);
+  PENSTOCK_RETURN_IF_ERROR(driver.Record(events.begin_timing[command.node], stream));
   PENSTOCK_RETURN_IF_ERROR(DoNode(slot, command));
-  return driver.Record(slot.queues.end_timing[node], stream);
+  return driver.Record(events.end_timing[command.node], stream);
 }
 
 // Returns false if a user that this run waits for has yet to submit uses of the State. A user that fails and leaves the

@@ -23,9 +23,10 @@ SlotQueues::~SlotQueues() {
       if ((*of_lanes)[l]) driver_of(plan.lanes[l].device)->DestroyEvent((*of_lanes)[l]);
     }
   }
-  for (const auto* timing : {&begin_timing, &end_timing}) {
-    for (const NodeId n : timing->ids()) {
-      if ((*timing)[n]) driver_of(plan.nodes[n].device)->DestroyEvent((*timing)[n]);
+  for (const auto* timing :
+       {&of_streams_.begin_timing, &of_streams_.end_timing, &of_graphs_.begin_timing, &of_graphs_.end_timing}) {
+    for (const driver::Event event : *timing) {
+      if (event) graph.driver().DestroyEvent(event);
     }
   }
 }
@@ -80,19 +81,21 @@ bool SlotQueues::Use(Mode mode) {
   return std::exchange(in_use_, next) != next;
 }
 
-// Makes events for nodes that are submitted individually by either schedule: runs may leave graphs for streams.
+// Both schedules have events of their own: runs may leave graphs for streams, and a node of another device is on the
+// one lane of graphs.
 absl::Status SlotQueues::MakeTiming() {
-  const Table<NodeId, graph::PlanNode>& nodes = graph.plan().nodes;
-  begin_timing.resize(nodes.size());
-  end_timing.resize(nodes.size());
+  const graph::Plan& plan = graph.plan();
   const Program& program = graph.program();
-  for (const Schedule* const schedule : {&program.stream, &program.graphs}) {
+  for (const auto& [schedule, events] :
+       {std::pair(&program.stream, &of_streams_), std::pair(&program.graphs, &of_graphs_)}) {
+    events->begin_timing.resize(plan.nodes.size());
+    events->end_timing.resize(plan.nodes.size());
     for (const ExecCommand& command : schedule->commands) {
       const NodeId n = command.node;
-      if (n < 0 || begin_timing[n]) continue;
-      const driver::DeviceRef& d = graph.device(nodes[n].device);
-      PENSTOCK_ASSIGN_OR_RETURN(begin_timing[n], d.driver->CreateEvent(d.local, true));
-      PENSTOCK_ASSIGN_OR_RETURN(end_timing[n], d.driver->CreateEvent(d.local, true));
+      if (n < 0 || events->begin_timing[n]) continue;
+      const driver::DeviceRef& d = graph.device(plan.lanes[command.lane].device);
+      PENSTOCK_ASSIGN_OR_RETURN(events->begin_timing[n], d.driver->CreateEvent(d.local, true));
+      PENSTOCK_ASSIGN_OR_RETURN(events->end_timing[n], d.driver->CreateEvent(d.local, true));
     }
   }
   return absl::OkStatus();

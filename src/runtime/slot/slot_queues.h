@@ -33,6 +33,8 @@ struct SlotQueues {
     Table<EventId, driver::Event> all;  // null except in Program::used_events
     std::vector<driver::Event> done;  // of Plan::done_events
     std::vector<std::vector<driver::Event>> states;  // of StateUse::done_events, for each of Plan::states
+    // Null except for nodes that the schedule submits individually. Empty without a trace.
+    Table<NodeId, driver::Event> begin_timing, end_timing;
   };
   // The events of the schedule in use. Use sets it while no run of the slot is in flight, and returns whether that
   // changed the events.
@@ -44,15 +46,13 @@ struct SlotQueues {
   Table<LaneId, driver::Event> sync_events;  // empty handles unless nodes are waited for
   Table<LaneId, driver::Event> marks;  // watermarks; null except in Program::marked_lanes
   std::vector<driver::Event> stream_events;  // one for each device of the driver; null until a run uses a stream there
-  // Null except for nodes that are submitted individually. Empty without a trace.
-  Table<NodeId, driver::Event> begin_timing, end_timing;
   StateWaits state_waits;  // for a profile
 
  private:
   absl::Status MakeEvents();
   absl::Status MakeTiming();
 
-  Events of_streams_, of_graphs_;  // share those of the graphs' device
+  Events of_streams_, of_graphs_;  // share those of the graphs' device, except for times
   const Events* in_use_ = &of_streams_;
 };
 

@@ -309,6 +309,45 @@ TEST_P(OverDevices, SpansSayWhichDeviceEachNodeWasOnAndInWhichOrder) {
   EXPECT_EQ(seen, expected);
 }
 
+// Constructs that the host drives begin and end between graphs, all of which are launched on one device.
+TEST_P(OverDevices, WhereConstructsOfBothDevicesBeginAndEndIsTraced) {
+  const std::vector<int32_t> zeros(kN);
+  const auto trace = Trace::Create();
+  Graph g("driven");
+  auto times = g.Param<int64_t>("times", AtMost{100});
+  std::vector<State<int32_t>> states;
+  std::multiset<std::pair<std::string, int>> expected;
+  for (const int device : {0, 1}) {
+    auto state = runtime_->MakeState<int32_t>(Name("state", device), kN, std::span<const int32_t>(zeros),
+                                              StateOptions{.device = device});
+    ASSERT_OK(state.status());
+    states.push_back(*state);
+    const std::string name = "loop " + std::to_string(device);
+    g.Repeat(name, times, [&](Graph& body) { body.ParallelFor("add", kN, AddOne{}, ReadWrite(*state)).On(device); });
+    expected.insert({{name + " (begin)", device}, {name + " (end)", device}});
+  }
+  Executable exec = Compiled(g, {.slots = 1, .constructs = Lowering::kHost, .trace = trace});
+  EXPECT_EQ(exec.submission_report().mode, Mode::kGraph) << exec.submission_report().Text();
+  Bindings io = exec.bindings();
+  const double before = trace->Now();
+  absl::StatusOr<penstock::Run> run = exec.Launch(io.Set(times, 5));
+  ASSERT_OK(run.status());
+  ASSERT_OK(run->Wait());
+  for (const State<int32_t>& state : states) {
+    std::vector<int32_t> left(kN);
+    ASSERT_OK(state.Read(std::span(left)));
+    EXPECT_EQ(left, std::vector<int32_t>(kN, 5));
+  }
+  std::multiset<std::pair<std::string, int>> seen;
+  for (const Span& s : trace->spans()) {
+    if (s.name.find(" (") == std::string::npos) continue;
+    seen.emplace(s.name, s.device);
+    EXPECT_LE(s.begin_us, s.end_us) << s.name;
+    EXPECT_LT(std::abs(s.begin_us - before), 60e6) << s.name << " is on a clock of its own";
+  }
+  EXPECT_EQ(seen, expected);
+}
+
 // A construct that its device decides has a graph there, so the plan is of streams.
 TEST_P(OverDevices, AConstructMakesThemStreamsAndTheLedgerSaysSo) {
   Graph g("construct");

@@ -1,5 +1,6 @@
 // The fuzzer's corpus, mutants of it, and random inputs, through what the fuzzer does with each: in every preset.
 // Always the same inputs, so that a change passes or fails by itself; ./run fuzz goes where coverage leads.
+// Programs run in the mode that the input draws, whatever PENSTOCK_MODE says.
 // PENSTOCK_FUZZ_MUTANTS sets how many mutants, PENSTOCK_FUZZ_SEED the first: those of a failure to see it alone.
 #include <gtest/gtest.h>
 
@@ -16,6 +17,7 @@
 #include "tests/fuzz/check_bytes.h"
 #include "tests/fuzz/check_control_bytes.h"
 #include "tests/support/environment.h"
+#include "tests/support/mode_scope.h"
 #include "tests/support/sanitized.h"
 
 namespace penstock::fuzz::corpus_test {
@@ -132,6 +134,7 @@ TEST(FuzzedGraphs, OfRandomBytesAreRefusedOrRight) {
 }
 
 TEST(FuzzedConstructs, OfRandomBytesAreRefusedOrRight) {
+  const ModeScope drawn("");
   const auto first = static_cast<uint32_t>(FromEnvironment("PENSTOCK_FUZZ_SEED", kFirstSeed));
   const auto count = static_cast<uint32_t>(FromEnvironment("PENSTOCK_FUZZ_MUTANTS", kConstructs));
   uint32_t accepted = 0;
@@ -147,12 +150,14 @@ TEST(FuzzedConstructs, OfRandomBytesAreRefusedOrRight) {
 }
 
 TEST(FuzzedAlgorithms, OfTheCorpusAreRefusedOrRight) {
+  const ModeScope drawn("");
   const auto files = CorpusFiles(PENSTOCK_ALGORITHM_CORPUS);
   for (const auto& file : files) EXPECT_EQ(CheckAlgorithmBytes(ReadFile(file)).problem, "") << file;
   EXPECT_GT(files.size(), 5u) << "in " << PENSTOCK_ALGORITHM_CORPUS;
 }
 
 TEST(FuzzedAlgorithms, OfRandomBytesAreRefusedOrRight) {
+  const ModeScope drawn("");
   const auto first = static_cast<uint32_t>(FromEnvironment("PENSTOCK_FUZZ_SEED", kFirstSeed));
   const auto count = static_cast<uint32_t>(FromEnvironment("PENSTOCK_FUZZ_MUTANTS", kAlgorithms));
   uint32_t ran = 0;

@@ -53,6 +53,7 @@ struct SelectPass : ScanLevel<kHasCount> {
   static constexpr bool kByRows = true;
   static constexpr int kBlockThreads = kLeafThreads, kMinBlocks = sizeof(T) <= 4 ? 3 : 2;
   static constexpr int kLeavesOfBlock = kLeavesOfTile<T>, kWorking = !kSeveral ? -1 : kHasCount ? 1 : 0;
+  static constexpr bool kReleasesDependents = true;  // tiles are short, and all have begun by then
   explicit SelectPass(const F& f) : ScanLevel<kHasCount>{1}, keep(f) {}
   bool later() const { return kSeveral; }
 

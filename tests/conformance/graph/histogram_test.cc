@@ -116,6 +116,7 @@ TEST(BinsOfOneWidth, BeginWhereTheyDo) {
   EXPECT_EQ(all(INT32_MIN + 2), 0);
   EXPECT_EQ(all(INT32_MIN + 3), 1);
   EXPECT_EQ(all(INT32_MAX - 1), INT32_MAX - 1);
+  EXPECT_EQ(EvenBins(-16'777'216.F, 1.F, 4)(0.5F), 3) << "its distance from the lower bound is rounded to the width";
 }
 TEST(BinsOfOneWidth, AreNoneOfARangeThatIsNone) {
   EXPECT_EQ(EvenBins(-3e38F, 3e38F, 10)(2e38F), -1) << "the width is infinite";

@@ -52,7 +52,7 @@ template <class T>
 class EvenBins {
  public:
   // There are at most 2^20 bins of floats. With more, with less than 1, or unless lower < upper and both
-  // bins * (upper - lower) and bins / (upper - lower) are finite, nothing is in any bin.
+  // bins * (upper - lower) and bins / (upper - lower) are finite as floats or doubles, nothing is in any bin.
   EvenBins(T lower, T upper, int32_t bins) : lower_(lower), upper_(upper), last_(bins - (bins > INT32_MIN)) {
     width_ = static_cast<Real>(upper) - static_cast<Real>(lower);
     bins_ = static_cast<Real>(bins);

@@ -1,5 +1,5 @@
-// What the steps of a fuzzed program (algorithm_program.h) are told to do with numbers. Functors go to the library and
-// to what judges it, as a user's would.
+// What the steps of a fuzzed program (algorithm_program.h) are told to do with numbers. Functors go to the library, as
+// a user's would. The interpreter, which judges it, has loops of its own and shares Wrapped only.
 //
 // Threads: pure functions.
 #pragma once

@@ -54,6 +54,7 @@ class FuzzedAlgorithms {
 
   const Graph& graph() const { return graph_; }
   const std::vector<Known>& known() const { return writer_.known(); }
+  int64_t told() const { return told_; }
 
   // Empty, or what a run left that it should not.
   std::string CheckRun(Executable& executable) {
@@ -61,7 +62,8 @@ class FuzzedAlgorithms {
     const int64_t n = any_length_ ? lengths[bytes_.Below(3)] : most_;
     const auto param = static_cast<int32_t>(bytes_.Chance(64) ? bytes_.Long() : bytes_.Byte());
     std::vector<std::vector<int32_t>> memory = Draw(n);
-    AlgorithmInterpreter interpreter(BeforeRun(memory), param);
+    const std::vector<Cells> before = BeforeRun(memory);
+    AlgorithmInterpreter interpreter(before, param);
     interpreter.Run(writer_.program());
     if (!state_.Set(memory[kState]).ok()) return "the State is not set";
     Bindings io = executable.bindings();
@@ -73,7 +75,7 @@ class FuzzedAlgorithms {
     const absl::Status ended = run.ok() ? run->Wait() : run.status();
     if (!ended.ok()) return "a run failed: " + ended.ToString();
     if (!state_.Read(std::span(memory[kState])).ok()) return "the State is not read";
-    return Difference(interpreter, memory, run->count(declarer_.array(kKept)));
+    return Difference(before, interpreter, memory, run->count(declarer_.array(kKept)));
   }
 
  private:
@@ -106,8 +108,8 @@ class FuzzedAlgorithms {
     return cells;
   }
 
-  std::string Difference(const AlgorithmInterpreter& want, const std::vector<std::vector<int32_t>>& got,
-                         const absl::StatusOr<int64_t>& kept) const {
+  std::string Difference(const std::vector<Cells>& before, const AlgorithmInterpreter& want,
+                         const std::vector<std::vector<int32_t>>& got, const absl::StatusOr<int64_t>& kept) {
     const Cell& count = want.at(writer_.kept_count());
     const auto most = static_cast<int64_t>(got[kKept].size());
     const int64_t counted = std::clamp<int64_t>(count.value, 0, most);
@@ -121,6 +123,7 @@ class FuzzedAlgorithms {
       for (int64_t i = 0; i < end; ++i) {
         const auto at = static_cast<size_t>(i);
         const Cell& cell = want.at(a)[at];
+        told_ += cell.known && cell.value != before[a][at].value ? 1 : 0;
         if (!cell.known || cell.value == got[a][at]) continue;
         return std::string(kArrays[a].name) + "[" + std::to_string(i) + "] is " + std::to_string(got[a][at]) +
                ", not " + std::to_string(cell.value);
@@ -136,6 +139,7 @@ class FuzzedAlgorithms {
   State<int32_t> state_;
   Graph graph_{"fuzzed"};
   AlgorithmDeclarer declarer_;
+  int64_t told_ = 0;  // see Outcome
 };
 
 }  // namespace
@@ -155,6 +159,7 @@ Outcome CheckAlgorithmBytes(std::span<const uint8_t> input) {
   for (int runs = 3; outcome.ran && runs > 0 && outcome.problem.empty(); --runs) {
     outcome.problem = fuzzed.CheckRun(*executable);
   }
+  outcome.told = fuzzed.told();
   return outcome;
 }
 

@@ -15,6 +15,7 @@ struct Outcome {
   std::string problem;  // empty: everything held
   bool accepted = false;  // planned for two host devices
   bool ran = false;  // compiled, and launched or refused at launch
+  int64_t told = 0;  // values that runs have changed as an interpreter said; of algorithms only
 };
 Outcome CheckBytes(std::span<const uint8_t> bytes);
 

@@ -160,15 +160,17 @@ TEST(FuzzedAlgorithms, OfRandomBytesAreRefusedOrRight) {
   const ModeScope drawn("");
   const auto first = static_cast<uint32_t>(FromEnvironment("PENSTOCK_FUZZ_SEED", kFirstSeed));
   const auto count = static_cast<uint32_t>(FromEnvironment("PENSTOCK_FUZZ_MUTANTS", kAlgorithms));
-  uint32_t ran = 0;
+  uint32_t ran = 0, told = 0;
   for (uint32_t seed = first; seed - first < count; ++seed) {
     const Outcome outcome = CheckAlgorithmBytes(RandomBytes(seed));
     ASSERT_EQ(outcome.problem, "") << "seed " << seed;
     ran += outcome.ran;
+    told += outcome.told > 20 ? 1 : 0;
   }
-  std::cout << count << " inputs: " << ran << " compiled\n";
+  std::cout << count << " inputs: " << ran << " compiled, " << told << " with values that the interpreter told\n";
   if (count < 100) return;  // too few to say something about shares
   EXPECT_GT(ran, count / 4);
+  EXPECT_GT(told, ran / 2);
   EXPECT_GT(count - ran, count / 20);
 }
 

@@ -105,7 +105,8 @@ class BinCounter {
 // time.
 template <class T, class Counter>
 PENSTOCK_HIDDEN __device__ __forceinline__ void CountLine(const T* from, int64_t n, const Counter& counter) {
-  constexpr int kAtOnce = 8, kInWord = sizeof(T) <= 4 && std::is_default_constructible_v<T> ? 16 / sizeof(T) : 1;
+  constexpr bool kInWords = sizeof(T) <= 4 && 16 % sizeof(T) == 0 && std::is_default_constructible_v<T>;
+  constexpr int kAtOnce = 8, kInWord = kInWords ? 16 / sizeof(T) : 1;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kHistogramThreads;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kHistogramThreads + threadIdx.x;
   int64_t begin = 0;
@@ -133,7 +134,7 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void CountLine(const T* from, int64_t
     }
   }
   int64_t i = begin + thread;
-  if constexpr (kInWord == 1 && sizeof(T) <= 16 && std::is_default_constructible_v<T>) {
+  if constexpr (sizeof(T) > 2 && sizeof(T) <= 16 && std::is_default_constructible_v<T>) {
     for (; i + (kAtOnce - 1) * step < n; i += kAtOnce * step) {
       T loaded[kAtOnce];
 #pragma unroll

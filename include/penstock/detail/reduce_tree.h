@@ -11,8 +11,8 @@
 // A level of a Reduce is one node. It cuts its values into leaves and makes one of each, a partial: a block of threads
 // does on a device, a host thread takes some of them. These are the values of the next level. Leaves have kLeaf values.
 // A level of more than kLeaf * kLeaf values has longer leaves, and there is a single longer leaf where that saves a
-// level: of twice kLeaf elements, whose functor may take long, and of kLongLeaf values of a later level. So one level
-// takes 4096 elements, and two take 64 Mi.
+// level: of up to twice kLeaf elements, whose functor may take long, and of up to kLongLeaf values of a later level. So
+// one level takes 4096 elements, and two take 64 Mi.
 //
 // Threads: plain functions.
 #pragma once

@@ -47,7 +47,7 @@ template <class Leaf, bool kHasCount>
 struct PassBegin : Leaf {
   static constexpr int kBlockThreads = kLeafThreads, kMinBlocks = 1;
   static constexpr int kLeavesOfBlock = static_cast<int>(kLeaf), kWorking = kHasCount ? 2 : 1;
-  static constexpr bool kReleasesDependents = true;
+  static constexpr bool kReleasesDependents = true;  // it is short
   explicit PassBegin(const Leaf& leaf) : Leaf(leaf) {}
 
 #if defined(__CUDACC__)

@@ -25,6 +25,15 @@ struct OfPoint {
   }
 };
 
+struct Pixel {
+  uint8_t red, green, blue;
+};
+struct OfPixel {
+  PENSTOCK_HOST_DEVICE int operator()(const Pixel& at) const {
+    return at.red % 5 * 20 + at.green % 5 * 4 + at.blue % 3;
+  }
+};
+
 struct Odd {
   explicit Odd(int n) : value(n) {}
   int value;
@@ -73,7 +82,10 @@ class Histograms : public GraphConformance {
 TEST_P(Histograms, OfBytes) { CountsAreRight<uint32_t>(256, OwnBin(), RandomOf<uint8_t>()); }
 TEST_P(Histograms, OfSignedNumbersThatPartlyHaveNoBin) { CountsAreRight<int32_t>(3000, OwnBin(), RandomOf<int16_t>()); }
 TEST_P(Histograms, OfMoreBinsThanABlockHas) { CountsAreRight<int64_t>(9999, Rest{10'007}, RandomOf<int64_t>()); }
-TEST_P(Histograms, OfStructs) { CountsAreRight<uint64_t>(100, OfPoint(), RandomOf<Index3>()); }
+TEST_P(Histograms, OfStructs) {
+  CountsAreRight<uint64_t>(100, OfPoint(), RandomOf<Index3>());
+  CountsAreRight<int32_t>(100, OfPixel(), RandomOf<Pixel>());
+}
 TEST_P(Histograms, OfEvenBins) {
   std::vector<float> values(kMost);
   for (float& v : values) v = static_cast<float>(rng_() % 12'000) / 100 - 10;
@@ -129,6 +141,8 @@ TEST(BinsOfOneWidth, AreNoneOfARangeThatIsNone) {
   EXPECT_EQ(EvenBins(1.F, 0.F, 3)(0.5F), -1);
   EXPECT_EQ(EvenBins(NAN, 1.F, 3)(0.5F), -1);
   EXPECT_EQ(EvenBins(5, 5, 3)(5), -1);
+  constexpr int64_t kLarge = int64_t{1} << 62;
+  EXPECT_EQ(EvenBins(kLarge, kLarge + 1, 1)(kLarge), -1) << "its width is 0 as a double";
 }
 
 // A box of pitched memory of three dimensions, and one whose first byte is not aligned, into a box of the counts.
@@ -158,6 +172,27 @@ TEST_P(Histograms, OfBoxes) {
   }
   std::fill(expected.begin() + 256, expected.begin() + 300, 5);
   std::fill(expected.begin() + 500, expected.end(), 6);
+  EXPECT_EQ(found, expected);
+}
+
+// GPUs load 16 bytes at a time, from where there are 16 on.
+TEST_P(Histograms, OfNumbersFromAnyElementOn) {
+  Graph g("from any");
+  auto x = g.Input<int32_t>("x", 5000);
+  auto counts = g.Output<int32_t>("counts", 500);
+  constexpr int64_t kCounted = 4901;
+  for (int64_t first = 0; first < 5; ++first) {
+    Histogram(g, "from " + std::to_string(first), Read(x, Slice(first, kCounted)),
+              Write(counts, Slice(100 * first, 100)), OwnBin());
+  }
+  std::vector<int32_t> values(5000), found(500, 77), expected(500);
+  for (int32_t& value : values) value = static_cast<int32_t>(rng_() % 110) - 5;
+  ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(x, values).Set(counts, found); }));
+  for (size_t first = 0; first < 5; ++first) {
+    for (size_t i = first; i < first + kCounted; ++i) {
+      if (values[i] >= 0 && values[i] < 100) ++expected[first * 100 + static_cast<size_t>(values[i])];
+    }
+  }
   EXPECT_EQ(found, expected);
 }
 

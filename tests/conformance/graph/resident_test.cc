@@ -319,7 +319,6 @@ TEST_P(Residents, ATaskMayWaitForAllOtherWorkers) {
   EXPECT_EQ(exec->submission_report().regions, 1);
 }
 
-// The device memory and the extent are another in each launch.
 // Nothing else differs, so nothing else is looked at.
 TEST_P(Residents, ALaunchMayChangeAValueAlone) {
   constexpr int64_t kN = 70;
@@ -341,6 +340,7 @@ TEST_P(Residents, ALaunchMayChangeAValueAlone) {
   EXPECT_GT(exec->submission_report().regions, 0);
 }
 
+// The device memory and the extent are another in each launch.
 TEST_P(Residents, LaunchesDecideMemoryAndExtent) {
   constexpr int64_t kMost = 70;
   Graph graph("moves");

@@ -50,6 +50,12 @@ struct Point {
   uint8_t rest[20];
 };
 
+struct Mix {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<const uint32_t> sorted, View<uint32_t> x) const {
+    x(i) = sorted(i) * 2654435761U + static_cast<uint32_t>(i);
+  }
+};
+
 class Sorts : public GraphConformance {
  protected:
   // Random keys with all bits or only some of them set, so that some have many equals; floats include 0, -0, infinity
@@ -146,6 +152,32 @@ TEST_P(Sorts, EachRowByItself) {
     EXPECT_TRUE(std::equal(row.begin(), row.end(), to.begin() + y * kW)) << y;
     if (y < 1 || y > 2) continue;
     EXPECT_TRUE(std::equal(row.end() - 150, row.end() - 50, to_part.begin() + (y - 1) * 100)) << y;
+  }
+}
+
+// As often as a value in device memory says, which CUDA decides in a graph.
+TEST_P(Sorts, WorkInLoops) {
+  constexpr int64_t kN = 12'001;
+  Graph g("loop");
+  auto trips = g.Input<int32_t>("trips", 1);
+  auto x = g.InOut<uint32_t>("x", kN);
+  g.Repeat("repeat", Read(trips), [&](Graph& body) {
+    auto sorted = body.Buffer<uint32_t>("sorted", kN);
+    Sort(body, "sort", Read(x), Write(sorted));
+    body.ParallelFor("mix", kN, Mix{}, Read(sorted), Write(x));
+  });
+  auto exec = runtime_->Compile(g);
+  ASSERT_OK(exec.status());
+  for (const int32_t times : {3, 0, 2}) {
+    std::vector<uint32_t> values = RandomKeys<uint32_t>(kN), expected = values;
+    for (int32_t trip = 0; trip < times; ++trip) {
+      std::sort(expected.begin(), expected.end());
+      for (size_t k = 0; k < expected.size(); ++k) expected[k] = expected[k] * 2654435761U + static_cast<uint32_t>(k);
+    }
+    auto run = exec->Launch(exec->bindings().Set(trips, std::span(&times, 1)).Set(x, values));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait());
+    EXPECT_EQ(values, expected) << times;
   }
 }
 

@@ -61,7 +61,7 @@ class Groups {
   // The Maps of the group of a Map, in their order; one if it stays alone.
   const std::vector<DeclId>& Of(DeclId map) const { return groups_[group_[map]]; }
   bool IsFused(DeclId node) const { return may_[node] && Of(node).size() > 1; }
-  // Whether what the Map reads is what a Map of its group writes and nobody else needs.
+  // Whether the Map reads a value that a Map of its group writes and no other node needs.
   bool ReadsDropped(DeclId reader, BufferId buffer) const {
     return std::any_of(of_buffer_[buffer].begin(), of_buffer_[buffer].end(), [&](size_t i) {
       const std::vector<DeclId>& readers = between_[i].readers;

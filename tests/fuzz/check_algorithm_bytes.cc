@@ -1,7 +1,6 @@
 #include "tests/fuzz/check_algorithm_bytes.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <random>
 #include <string>
@@ -16,16 +15,6 @@
 
 namespace penstock::fuzz {
 namespace {
-
-// Two host devices, kept until the process ends.
-Runtime& AlgorithmRuntime() {
-  static auto* const runtime = [] {
-    absl::StatusOr<Runtime> made = Runtime::Create({.devices = "host:2", .workers = 2, .host_device_threads = 1});
-    if (!made.ok()) std::abort();
-    return new Runtime(*std::move(made));
-  }();
-  return *runtime;
-}
 
 CompileOptions WaysToCompile(ByteSource& bytes) {
   constexpr Mode kModes[] = {Mode::kStream, Mode::kGraph, Mode::kAuto};
@@ -47,7 +36,7 @@ class FuzzedAlgorithms {
         most_(kMosts[bytes.Below(4)]),
         any_length_(!bytes.Chance(96)),
         writer_(bytes, kLevels[bytes.Below(4)]),
-        state_(*AlgorithmRuntime().MakeState<int32_t>("state", kBinCount)),
+        state_(*TwoHostDevices().MakeState<int32_t>("state", kBinCount)),
         declarer_(graph_, writer_.kept_count(), state_, most_, any_length_) {
     declarer_.Declare(graph_, writer_.program());
   }
@@ -148,7 +137,7 @@ Outcome CheckAlgorithmBytes(std::span<const uint8_t> input) {
   ByteSource bytes(input);
   const CompileOptions options = WaysToCompile(bytes);
   FuzzedAlgorithms fuzzed(bytes);
-  absl::StatusOr<Executable> executable = AlgorithmRuntime().Compile(fuzzed.graph(), options);
+  absl::StatusOr<Executable> executable = TwoHostDevices().Compile(fuzzed.graph(), options);
   Outcome outcome;
   outcome.accepted = executable.ok();
   outcome.problem = CheckRefusal(executable.status(), fuzzed.known(), false);

@@ -1,6 +1,5 @@
 #include "tests/fuzz/check_control_bytes.h"
 
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <random>
@@ -27,16 +26,6 @@ using conformance::Values;
 struct Never {
   PENSTOCK_HOST_DEVICE bool operator()() const { return false; }
 };
-
-// Two host devices, kept until the process ends.
-Runtime& ControlRuntime() {
-  static auto* const runtime = [] {
-    absl::StatusOr<Runtime> made = Runtime::Create({.devices = "host:2", .workers = 2, .host_device_threads = 1});
-    if (!made.ok()) std::abort();
-    return new Runtime(*std::move(made));
-  }();
-  return *runtime;
-}
 
 // Adds mistakes to a graph that is right, and says what must be told of them.
 class Mistakes {
@@ -141,7 +130,7 @@ Outcome CheckControlBytes(std::span<const uint8_t> input) {
   constexpr int kLevels[] = {0, 32, 96, 255};
   Mistakes mistakes(bytes, kLevels[bytes.Below(4)]);
   const CompileOptions compile = OptionsFrom(bytes);
-  CompiledProgram program(ControlRuntime(), {.draw =
+  CompiledProgram program(TwoHostDevices(), {.draw =
                                                  [&](uint32_t most) {
                                                    if (most < 256) return bytes.Byte() % (most + 1);
                                                    return static_cast<uint32_t>(bytes.Long());

@@ -314,6 +314,15 @@ CompileOptions MakeOptions(ByteSource& bytes, int hostility, std::vector<Known>&
 
 }  // namespace
 
+Runtime& TwoHostDevices() {
+  static auto* const runtime = [] {
+    absl::StatusOr<Runtime> made = Runtime::Create({.devices = "host:2", .workers = 2, .host_device_threads = 1});
+    if (!made.ok()) std::abort();
+    return new Runtime(*std::move(made));
+  }();
+  return *runtime;
+}
+
 std::string CheckRefusal(const absl::Status& status, const std::vector<Known>& known, bool any) {
   if (status.ok()) return known.empty() ? "" : "accepted; known was: '" + known[0].subject + "' " + known[0].text;
   const std::string text(status.message().data(), status.message().size());

@@ -11,6 +11,9 @@
 
 namespace penstock::fuzz {
 
+// A runtime of two host devices, kept until the process ends.
+Runtime& TwoHostDevices();
+
 // The graph has no mistake and is small. Empty, or what is wrong: a bad request accepted, a good one refused, a refusal
 // that names neither thing nor number, a run that ends in another way than its callables.
 std::string CheckLaunches(const HostileGraph& graph, Runtime& runtime, ByteSource& bytes);
